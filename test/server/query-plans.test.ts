@@ -178,3 +178,32 @@ test.each([
   const sorted = nodes.flatMap((node) => node["Sort Key"] ?? []);
   expect(sorted.filter((key) => /check_in_date|next_attempt_at/.test(key))).toEqual([]);
 });
+
+/** Their plans depend on the sample of rows that ANALYZE has read. */
+const VARYING = ["lock-endpoints-to-renew", "record-deliveries"];
+
+const unindent = (text: string) => {
+  const lines = text.replace(/^\n/, "").trimEnd().split("\n");
+  const indent = Math.min(...lines.filter((line) => line.trim()).map((line) => line.search(/\S/)));
+  return lines.map((line) => line.slice(indent)).join("\n");
+};
+
+/** Every prepared statement with what it reads: indexes by name, and tables without one. */
+function describeStatements(): string {
+  const names = [...new Set(plans.map(({ statement }) => statement))].filter((name) => /^[a-z-]+$/.test(name));
+  const described = names.sort().map((name) => {
+    const ofName = plans.filter(({ statement }) => statement === name);
+    const scans = ofName
+      .flatMap(({ plan }) => planNodes(plan))
+      .filter((node) => /Scan$/.test(node["Node Type"]) && node["Node Type"] !== "Bitmap Heap Scan");
+    const read = scans.flatMap((node) => node["Index Name"] ?? node["Relation Name"] ?? []);
+    const reads = VARYING.includes(name) ? "varies" : [...new Set(read)].sort().join(", ") || "nothing";
+    const texts = [...new Set(ofName.map(({ text }) => unindent(text)))].sort();
+    return [`-- ${name}`, `-- reads: ${reads}`, ...texts].join("\n");
+  });
+  return `${described.join("\n\n")}\n`;
+}
+
+test("every prepared statement has the text and reads what statements.sql says: `npx vitest run query-plans --update` writes it", async () => {
+  await expect(describeStatements()).toMatchFileSnapshot("statements.sql");
+});

@@ -14,6 +14,8 @@ export interface PlanNode {
 export interface RecordedPlan {
   /** Name of a prepared statement, otherwise its text. */
   statement: string;
+  /** As it is sent. */
+  text: string;
   plan: PlanNode;
 }
 
@@ -38,7 +40,7 @@ const normalize = (text: string) => text.trim().replace(/\s+/g, " ");
 /** Records the plans of all statements that `work` sends over connections opened with `withPlans`, in any pool. */
 export async function recordPlans(work: () => Promise<void>): Promise<RecordedPlan[]> {
   const plans: { text: string; plan: PlanNode }[] = [];
-  const names = new Map<string, string>();
+  const names = new Map<string, { name: string; text: string }>();
   const clients = new WeakSet<pg.Client>();
   const onNotice = ({ message = "" }) => {
     const [, json] = /^duration: [^\n]* plan:\n(.*)$/s.exec(message) ?? [];
@@ -49,7 +51,7 @@ export async function recordPlans(work: () => Promise<void>): Promise<RecordedPl
   const send = pg.Client.prototype.query as (...args: unknown[]) => unknown;
   function query(this: pg.Client, ...args: unknown[]) {
     const [{ name, text = "" } = {}] = args as [{ name?: string; text?: string }];
-    if (name) names.set(normalize(text), name);
+    if (name) names.set(normalize(text), { name, text });
     if (!clients.has(this)) this.on("notice", onNotice);
     clients.add(this);
     return send.apply(this, args);
@@ -63,8 +65,10 @@ export async function recordPlans(work: () => Promise<void>): Promise<RecordedPl
   // Prisma's statements are named by a hash.
   const isReadable = (name = "") => /^[a-z_]+(-[a-z_]+)*$/.test(name);
   return plans.map(({ text, plan }) => {
-    const name = names.get(text);
-    return { statement: name && isReadable(name) ? name : text, plan };
+    const prepared = names.get(text);
+    return prepared && isReadable(prepared.name)
+      ? { statement: prepared.name, text: prepared.text, plan }
+      : { statement: text, text, plan };
   });
 }
 

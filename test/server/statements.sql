@@ -1,0 +1,1420 @@
+-- add-activity
+-- reads: nothing
+INSERT INTO worker_activity AS known (name, count, last_at)
+SELECT name, count, now() FROM (SELECT * FROM unnest($1::text[], $2::bigint[]) ORDER BY 1) AS added (name, count)
+ON CONFLICT (name) DO UPDATE SET count = known.count + excluded.count, last_at = excluded.last_at
+
+-- any-form
+-- reads: forms_pkey
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", f.guest_email IS NOT NULL AS "hasGuestEmail" FROM forms f WHERE f.id = $1::uuid
+
+-- any-listing
+-- reads: listings_id_created_at_key
+SELECT l.id AS "id", l.public_id AS "publicId", l.title AS "title", l.address AS "address", l.city AS "city", l.country AS "country", l.zip_code AS "zipCode", l.district AS "district", l.timezone AS "timezone", l.active AS "active", l.max_people_in_listing AS "maxPeopleInListing", l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets", l.created_at AS "createdAt", l.external_id AS "externalId", l.language AS "language" FROM listings l WHERE l.id = $1::uuid
+
+-- audit
+-- reads: nothing
+INSERT INTO audit_entries (actor, actor_id, action, subject_id, correlation_id, details, actor_name)
+SELECT $1::text, $2::uuid, $3::text, subject_id, $5::uuid, details, $7::text
+FROM unnest($4::uuid[], $6::jsonb[]) AS entry (subject_id, details)
+
+-- audit-of-correlation
+-- reads: api_keys_pkey, audit_entries_correlation_id_idx
+SELECT e.id::text, e.at, e.actor, e.actor_id AS "actorId", e.actor_name AS "actorName", e.action, e.subject_id AS "subjectId",
+  e.correlation_id AS "correlationId", e.details,
+  CASE e.actor WHEN 'user' THEN e.actor_id WHEN 'key' THEN k.user_id END AS "userId"
+FROM audit_entries e LEFT JOIN api_keys k ON e.actor = 'key' AND k.id = e.actor_id WHERE e.correlation_id = $1::uuid ORDER BY e.id
+
+-- audit-of-subject
+-- reads: api_keys_pkey, api_keys_user_id_created_at_id_idx, audit_entries_subject_id_id_idx, webhook_endpoints_user_id_created_at_id_idx
+SELECT entry.* FROM (
+  SELECT $1::uuid AS id
+  UNION ALL SELECT id FROM api_keys WHERE user_id = $1::uuid
+  UNION ALL SELECT id FROM webhook_endpoints WHERE user_id = $1::uuid
+) subject CROSS JOIN LATERAL (
+  
+SELECT e.id::text, e.at, e.actor, e.actor_id AS "actorId", e.actor_name AS "actorName", e.action, e.subject_id AS "subjectId",
+  e.correlation_id AS "correlationId", e.details,
+  CASE e.actor WHEN 'user' THEN e.actor_id WHEN 'key' THEN k.user_id END AS "userId"
+FROM audit_entries e LEFT JOIN api_keys k ON e.actor = 'key' AND k.id = e.actor_id WHERE e.subject_id = subject.id AND e.id < $2::bigint ORDER BY e.id DESC LIMIT $3::int
+) entry
+ORDER BY entry.id::bigint DESC LIMIT $3::int
+
+-- bind-key
+-- reads: idempotency_keys_form_id_idx
+  INSERT INTO idempotency_keys (holder_id, key, form_id, retention_starts_at)
+  SELECT $1::uuid, $2::text, $3::uuid, greatest($4::timestamptz, now())
+  WHERE NOT (
+  SELECT count(*) FROM (SELECT FROM idempotency_keys WHERE form_id = $3::uuid LIMIT 10) AS bound
+) = 10
+
+-- cancel-emails
+-- reads: emails_form_id_idx
+DELETE FROM emails WHERE form_id = ANY($1::uuid[]) AND state::text IN ('waiting', 'retrying', 'failed') RETURNING id
+
+-- changed-addresses
+-- reads: forms_email_due_idx
+SELECT f.id::text, f.guest_email, (extract(epoch FROM f.created_at) * 1000)::float8 AS "createdMs" FROM forms f
+WHERE f.guest_email IS NOT NULL AND age(f.xmin) <= age($1::xid8::xid)
+
+-- claim-deliveries
+-- reads: audit_entries_pkey, forms_pkey, memberships_listing_id_user_id_idx, webhook_deliveries_due_idx, webhook_deliveries_pkey, webhook_endpoints_pkey
+WITH RECURSIVE 
+pending AS (
+  (SELECT n.endpoint_id AS queue_id FROM webhook_deliveries n WHERE n.next_attempt_at IS NOT NULL ORDER BY n.endpoint_id LIMIT 1)
+  UNION ALL
+  SELECT (SELECT n.endpoint_id FROM webhook_deliveries n
+    WHERE n.next_attempt_at IS NOT NULL AND n.endpoint_id > p.queue_id ORDER BY n.endpoint_id LIMIT 1)
+  FROM pending p WHERE p.queue_id IS NOT NULL
+), queue AS (
+  
+  SELECT p.queue_id, coalesce(w.user_id, '00000000-0000-0000-0000-000000000000') AS tenant_id, coalesce(busy.running, 0) AS running,
+    CASE WHEN w.paused_until > now() THEN 0 WHEN w.failing_since IS NOT NULL THEN 1 ELSE 4 END
+      - coalesce(busy.running, 0) AS slots
+  FROM pending p CROSS JOIN LATERAL (
+    SELECT * FROM webhook_endpoints WHERE id = p.queue_id AND disabled_at IS NULL LIMIT 1) w LEFT JOIN unnest($3::uuid[], $4::int[]) AS busy (queue_id, running) ON busy.queue_id = p.queue_id
+), candidate AS (
+  SELECT q.queue_id, q.tenant_id, due.is_urgent, q.running + due.place AS load
+  FROM queue q CROSS JOIN LATERAL (SELECT is_urgent, row_number() OVER () AS place FROM (SELECT * FROM (
+      SELECT n.id, n.is_urgent FROM webhook_deliveries n
+      WHERE n.endpoint_id = q.queue_id AND n.next_attempt_at IS NOT NULL AND n.next_attempt_at <= now() AND n.is_urgent AND n.event_type IN ('form.created', 'form.updated', 'form.moved', 'form.status_changed', 'form.party_changed', 'webhook.test')
+      ORDER BY n.next_attempt_at LIMIT greatest(0, q.slots) ) AS range UNION ALL SELECT * FROM (
+      SELECT n.id, n.is_urgent FROM webhook_deliveries n
+      WHERE n.endpoint_id = q.queue_id AND n.next_attempt_at IS NOT NULL AND n.next_attempt_at <= now() AND NOT n.is_urgent AND n.event_type IN ('form.created', 'form.updated', 'form.moved', 'form.status_changed', 'form.party_changed', 'webhook.test')
+      ORDER BY n.next_attempt_at LIMIT greatest(0, q.slots) ) AS range) AS due LIMIT greatest(0, q.slots)) AS due
+), in_turn AS (
+  SELECT c.queue_id, c.tenant_id, coalesce(busy.running, 0)
+    + row_number() OVER (PARTITION BY c.tenant_id ORDER BY c.is_urgent DESC, c.load, random()) AS load
+  FROM candidate c LEFT JOIN unnest($5::uuid[], $6::int[]) AS busy (tenant_id, running) ON busy.tenant_id = c.tenant_id
+), chosen AS (
+  SELECT t.queue_id
+  FROM in_turn t LEFT JOIN unnest($7::uuid[]) WITH ORDINALITY AS served (tenant_id, turn) ON served.tenant_id = t.tenant_id
+  WHERE t.load <= 32
+  ORDER BY t.load, coalesce(served.turn, 0), random() LIMIT $2::int
+), due AS MATERIALIZED (
+  SELECT due.id
+  FROM (SELECT c.queue_id, count(*) AS places FROM chosen c GROUP BY 1) AS q
+    CROSS JOIN LATERAL (SELECT id FROM (SELECT * FROM (
+      SELECT n.id, n.is_urgent FROM webhook_deliveries n
+      WHERE n.endpoint_id = q.queue_id AND n.next_attempt_at IS NOT NULL AND n.next_attempt_at <= now() AND n.is_urgent AND n.event_type IN ('form.created', 'form.updated', 'form.moved', 'form.status_changed', 'form.party_changed', 'webhook.test')
+      ORDER BY n.next_attempt_at LIMIT q.places FOR UPDATE SKIP LOCKED) AS range UNION ALL SELECT * FROM (
+      SELECT n.id, n.is_urgent FROM webhook_deliveries n
+      WHERE n.endpoint_id = q.queue_id AND n.next_attempt_at IS NOT NULL AND n.next_attempt_at <= now() AND NOT n.is_urgent AND n.event_type IN ('form.created', 'form.updated', 'form.moved', 'form.status_changed', 'form.party_changed', 'webhook.test')
+      ORDER BY n.next_attempt_at LIMIT q.places FOR UPDATE SKIP LOCKED) AS range) AS due LIMIT q.places) AS due
+), claimed AS (
+  UPDATE webhook_deliveries n
+  SET state = 'running', attempts = attempts + 1, worker_id = $1, heartbeat_at = now(), next_attempt_at = NULL, response_body = NULL
+  WHERE n.id = ANY(ARRAY(SELECT id FROM due))
+  RETURNING n.*
+)
+
+SELECT n.id::text AS "deliveryId", n.attempts, n.endpoint_id::text AS "queueId", coalesce(w.user_id, '00000000-0000-0000-0000-000000000000')::text AS "tenantId",
+  jsonb_strip_nulls(jsonb_build_object(
+  'deliveryId', n.event_id, 'formId', n.form_id, 'endpointId', n.endpoint_id, 'correlationId', n.correlation_id)) AS facts, n.event_id::text AS "eventId", n.correlation_id::text AS "correlationId", n.event_type AS "eventType",
+  n.created_at AS timestamp, now()::timestamptz(3) AS "sentAt", w.url, w.revision, array_prepend(w.secret, ARRAY(
+    SELECT p.secret FROM unnest(w.previous_secrets, w.previous_secrets_until) AS p (secret, until)
+    WHERE p.until > now())) AS secrets, e.details,
+  CASE WHEN (w.user_id IS NULL OR EXISTS (
+SELECT FROM memberships m WHERE m.user_id = w.user_id::uuid AND grants_scope(m.role) AND m.listing_id = (e.details ->> 'movedFrom')::uuid)) THEN e.details ->> 'movedFrom' END AS "previousListingId",
+  f.id IS NOT NULL AS "isInScope", f.guest_email IS NOT NULL AS "hasAddress", f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt"
+FROM claimed n CROSS JOIN LATERAL (SELECT * FROM webhook_endpoints WHERE id = n.endpoint_id LIMIT 1) w
+  LEFT JOIN audit_entries e ON e.id = n.audit_entry_id
+  LEFT JOIN forms f ON f.id = n.form_id AND (w.user_id IS NULL OR EXISTS (
+SELECT FROM memberships m WHERE m.user_id = w.user_id::uuid AND grants_scope(m.role) AND m.listing_id = f.listing_id))
+
+-- claim-emails
+-- reads: emails_due_idx, emails_pkey, forms_pkey, listings_pkey, memberships_listing_id_user_id_idx, users_pkey, webhook_endpoints_pkey
+WITH RECURSIVE 
+pending AS (
+  (SELECT n.tenant_id AS queue_id FROM emails n WHERE n.next_attempt_at IS NOT NULL ORDER BY n.tenant_id LIMIT 1)
+  UNION ALL
+  SELECT (SELECT n.tenant_id FROM emails n
+    WHERE n.next_attempt_at IS NOT NULL AND n.tenant_id > p.queue_id ORDER BY n.tenant_id LIMIT 1)
+  FROM pending p WHERE p.queue_id IS NOT NULL
+), queue AS (
+  
+  SELECT p.queue_id, p.queue_id AS tenant_id, coalesce(busy.running, 0) AS running, $2::int AS slots
+  FROM pending p LEFT JOIN unnest($3::uuid[], $4::int[]) AS busy (queue_id, running) ON busy.queue_id = p.queue_id WHERE p.queue_id IS NOT NULL
+), candidate AS (
+  SELECT q.queue_id, q.tenant_id, due.is_urgent, q.running + due.place AS load
+  FROM queue q CROSS JOIN LATERAL (SELECT is_urgent, row_number() OVER () AS place FROM (SELECT * FROM (
+      SELECT n.id, n.is_urgent FROM emails n
+      WHERE n.tenant_id = q.queue_id AND n.next_attempt_at IS NOT NULL AND n.next_attempt_at <= now() AND n.is_urgent AND n.kind IN ('invitation', 'endpoint_disabled')
+      ORDER BY n.check_in_date, n.id LIMIT greatest(0, q.slots) ) AS range UNION ALL SELECT * FROM (
+      SELECT n.id, n.is_urgent FROM emails n
+      WHERE n.tenant_id = q.queue_id AND n.next_attempt_at IS NOT NULL AND n.next_attempt_at <= now() AND NOT n.is_urgent AND n.check_in_date > now() - interval '1 day' AND n.kind IN ('invitation', 'endpoint_disabled')
+      ORDER BY n.check_in_date, n.id LIMIT greatest(0, q.slots) ) AS range UNION ALL SELECT * FROM (
+      SELECT n.id, n.is_urgent FROM emails n
+      WHERE n.tenant_id = q.queue_id AND n.next_attempt_at IS NOT NULL AND n.next_attempt_at <= now() AND NOT n.is_urgent AND n.check_in_date <= now() - interval '1 day' AND n.kind IN ('invitation', 'endpoint_disabled')
+      ORDER BY n.check_in_date DESC, n.id DESC LIMIT greatest(0, q.slots) ) AS range) AS due LIMIT greatest(0, q.slots)) AS due
+), in_turn AS (
+  SELECT c.queue_id, c.tenant_id, coalesce(busy.running, 0)
+    + row_number() OVER (PARTITION BY c.tenant_id ORDER BY c.is_urgent DESC, c.load, random()) AS load
+  FROM candidate c LEFT JOIN unnest($5::uuid[], $6::int[]) AS busy (tenant_id, running) ON busy.tenant_id = c.tenant_id
+), chosen AS (
+  SELECT t.queue_id
+  FROM in_turn t LEFT JOIN unnest($7::uuid[]) WITH ORDINALITY AS served (tenant_id, turn) ON served.tenant_id = t.tenant_id
+  WHERE t.load <= 1000000
+  ORDER BY t.load, coalesce(served.turn, 0), random() LIMIT $2::int
+), due AS MATERIALIZED (
+  SELECT due.id
+  FROM (SELECT c.queue_id, count(*) AS places FROM chosen c GROUP BY 1) AS q
+    CROSS JOIN LATERAL (SELECT id FROM (SELECT * FROM (
+      SELECT n.id, n.is_urgent FROM emails n
+      WHERE n.tenant_id = q.queue_id AND n.next_attempt_at IS NOT NULL AND n.next_attempt_at <= now() AND n.is_urgent AND n.kind IN ('invitation', 'endpoint_disabled')
+      ORDER BY n.check_in_date, n.id LIMIT q.places FOR UPDATE SKIP LOCKED) AS range UNION ALL SELECT * FROM (
+      SELECT n.id, n.is_urgent FROM emails n
+      WHERE n.tenant_id = q.queue_id AND n.next_attempt_at IS NOT NULL AND n.next_attempt_at <= now() AND NOT n.is_urgent AND n.check_in_date > now() - interval '1 day' AND n.kind IN ('invitation', 'endpoint_disabled')
+      ORDER BY n.check_in_date, n.id LIMIT q.places FOR UPDATE SKIP LOCKED) AS range UNION ALL SELECT * FROM (
+      SELECT n.id, n.is_urgent FROM emails n
+      WHERE n.tenant_id = q.queue_id AND n.next_attempt_at IS NOT NULL AND n.next_attempt_at <= now() AND NOT n.is_urgent AND n.check_in_date <= now() - interval '1 day' AND n.kind IN ('invitation', 'endpoint_disabled')
+      ORDER BY n.check_in_date DESC, n.id DESC LIMIT q.places FOR UPDATE SKIP LOCKED) AS range) AS due LIMIT q.places) AS due
+), claimed AS (
+  UPDATE emails n
+  SET state = 'running', attempts = attempts + 1, worker_id = $1, heartbeat_at = now(), next_attempt_at = NULL
+  WHERE n.id = ANY(ARRAY(SELECT id FROM due))
+  RETURNING n.*
+)
+
+SELECT n.id::text, n.attempts, n.tenant_id::text AS "queueId", n.tenant_id::text AS "tenantId", jsonb_strip_nulls(jsonb_build_object(
+  'emailId', n.id::text, 'formId', n.form_id, 'endpointId', n.endpoint_id, 'correlationId', n.correlation_id)) AS facts,
+  n.kind, n.form_id::text AS "formId", n.endpoint_id::text AS "endpointId",
+  
+f.public_id AS "publicId", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate",
+f.number_of_guests AS "numberOfGuests",
+json_build_object('title', l.title, 'address', l.address, 'zipCode', l.zip_code, 'city', l.city,
+  'country', l.country, 'timezone', l.timezone, 'language', l.language) AS listing,
+(SELECT json_build_object('name', u.name, 'email', u.email) FROM (
+SELECT u.id, u.name, u.email FROM memberships m JOIN users u ON u.id = m.user_id
+WHERE m.listing_id = l.id AND m.role = 'OWNER' AND u.email <> u.id || '@erased.invalid'
+ORDER BY u.created_at, u.id LIMIT 1) AS u) AS host, f.guest_email AS "guestEmail", (coalesce(f.check_out_date <= now(), false) OR f.status <> 'SENT') AS "isExpired",
+  CASE WHEN n.created_at > f.created_at THEN n.id::text END AS "repeatId",
+  w.url, w.disabled_at AS "disabledAt", w.disabled_reason AS reason, o.email AS "ownerEmail"
+FROM claimed n
+  LEFT JOIN forms f ON f.id = n.form_id LEFT JOIN listings l ON l.id = f.listing_id
+  LEFT JOIN webhook_endpoints w ON w.id = n.endpoint_id AND w.disabled_at = n.created_at
+  LEFT JOIN users o ON o.id = w.user_id AND o.email <> o.id || '@erased.invalid'
+
+-- commit-without-waiting
+-- reads: nothing
+SELECT set_config('synchronous_commit', 'off', true) WHERE current_setting('synchronous_standby_names') = ''
+
+-- count-endpoints
+-- reads: webhook_endpoints_user_id_created_at_id_idx
+SELECT count(*)::int AS count FROM webhook_endpoints w
+WHERE w.user_id = $1::uuid OR ($1::uuid IS NULL AND w.user_id IS NULL)
+
+-- creates-by-secret
+-- reads: creations, forms
+SELECT id, count(*)::int AS creates, max(until) AS until
+FROM (
+  SELECT c.secret_id AS id, greatest(f.check_out_date, (c.answer ->> 'checkOutDate')::timestamptz) AS until
+  FROM creations c JOIN forms f ON f.id = c.form_id
+) AS uses
+WHERE until > now() GROUP BY id ORDER BY id
+
+-- delete-deliveries
+-- reads: webhook_deliveries_endpoint_idx, webhook_deliveries_pkey
+DELETE FROM webhook_deliveries
+WHERE id = ANY(ARRAY(
+  SELECT id FROM webhook_deliveries WHERE endpoint_id = $1::uuid ORDER BY state LIMIT 1000 FOR UPDATE SKIP LOCKED))
+RETURNING id
+
+-- delete-endpoint
+-- reads: webhook_endpoints_pkey
+DELETE FROM webhook_endpoints w WHERE w.id = $1::uuid
+
+-- delete-old-audit-entries
+-- reads: audit_entries, audit_entries_pkey
+WITH batch AS MATERIALIZED (
+  SELECT ctid, id AS position, at < now() - make_interval(days => $1::int) AS is_due FROM audit_entries
+  WHERE id > $2::bigint AND (SELECT pg_try_advisory_xact_lock(7270731556))
+  ORDER BY id LIMIT 500), gone AS (
+  DELETE FROM audit_entries WHERE ctid = ANY (ARRAY(SELECT ctid FROM batch WHERE is_due)) RETURNING true
+), counted AS (
+INSERT INTO worker_activity AS known (name, count, last_at)
+SELECT name, count, now() FROM (SELECT 'deleted.audit_entries', count(*) FROM gone HAVING count(*) > 0) AS added (name, count)
+ON CONFLICT (name) DO UPDATE SET count = known.count + excluded.count, last_at = excluded.last_at)
+SELECT (SELECT count(*) FROM gone)::int AS rows, max(position)::text AS last FROM batch
+
+-- delete-old-emails
+-- reads: emails, emails_ended_idx, forms_pkey
+WITH batch AS MATERIALIZED (
+  SELECT n.ctid, n.ended_at AS position, true AS is_due FROM emails n
+  WHERE (SELECT pg_try_advisory_xact_lock(7270731556)) AND n.ended_at < now() - make_interval(days => $1::int) AND n.ended_at >= $2::timestamptz
+    AND (n.state = 'sent' OR coalesce((SELECT f.check_out_date FROM forms f WHERE f.id = n.form_id), '-infinity') < now() - make_interval(days => $1::int))
+  ORDER BY n.ended_at LIMIT 500 FOR UPDATE OF n SKIP LOCKED), gone AS (
+  DELETE FROM emails WHERE ctid = ANY (ARRAY(SELECT ctid FROM batch WHERE is_due)) RETURNING true
+), counted AS (
+INSERT INTO worker_activity AS known (name, count, last_at)
+SELECT name, count, now() FROM (SELECT 'deleted.emails', count(*) FROM gone HAVING count(*) > 0) AS added (name, count)
+ON CONFLICT (name) DO UPDATE SET count = known.count + excluded.count, last_at = excluded.last_at)
+SELECT (SELECT count(*) FROM gone)::int AS rows, max(position)::text AS last FROM batch
+
+-- delete-old-idempotency-keys
+-- reads: idempotency_keys, idempotency_keys_retention_starts_at_idx
+WITH batch AS MATERIALIZED (
+  SELECT ctid, retention_starts_at AS position, true AS is_due FROM idempotency_keys
+  WHERE retention_starts_at < now() - make_interval(days => $1::int) AND retention_starts_at >= $2::timestamptz AND (SELECT pg_try_advisory_xact_lock(7270731556))
+  ORDER BY retention_starts_at LIMIT 500 FOR UPDATE SKIP LOCKED), gone AS (
+  DELETE FROM idempotency_keys WHERE ctid = ANY (ARRAY(SELECT ctid FROM batch WHERE is_due)) RETURNING true
+), counted AS (
+INSERT INTO worker_activity AS known (name, count, last_at)
+SELECT name, count, now() FROM (SELECT 'deleted.idempotency_keys', count(*) FROM gone HAVING count(*) > 0) AS added (name, count)
+ON CONFLICT (name) DO UPDATE SET count = known.count + excluded.count, last_at = excluded.last_at)
+SELECT (SELECT count(*) FROM gone)::int AS rows, max(position)::text AS last FROM batch
+
+-- delete-old-sent-deliveries
+-- reads: webhook_deliveries, webhook_deliveries_sent_idx
+WITH batch AS MATERIALIZED (
+  SELECT ctid, ended_at AS position, true AS is_due FROM webhook_deliveries
+  WHERE (SELECT pg_try_advisory_xact_lock(7270731556)) AND state = 'sent' AND ended_at < now() - make_interval(days => $1::int) AND ended_at >= $2::timestamptz
+  ORDER BY ended_at LIMIT 500 FOR UPDATE SKIP LOCKED), gone AS (
+  DELETE FROM webhook_deliveries WHERE ctid = ANY (ARRAY(SELECT ctid FROM batch WHERE is_due)) RETURNING true
+), counted AS (
+INSERT INTO worker_activity AS known (name, count, last_at)
+SELECT name, count, now() FROM (SELECT 'deleted.webhook_deliveries', count(*) FROM gone HAVING count(*) > 0) AS added (name, count)
+ON CONFLICT (name) DO UPDATE SET count = known.count + excluded.count, last_at = excluded.last_at)
+SELECT (SELECT count(*) FROM gone)::int AS rows, max(position)::text AS last FROM batch
+
+-- delete-old-unsent-deliveries
+-- reads: webhook_deliveries, webhook_deliveries_ended_idx
+WITH batch AS MATERIALIZED (
+  SELECT ctid, ended_at AS position, true AS is_due FROM webhook_deliveries
+  WHERE (SELECT pg_try_advisory_xact_lock(7270731556)) AND state <> 'sent' AND ended_at < now() - make_interval(days => $1::int) AND ended_at >= $2::timestamptz
+  ORDER BY ended_at LIMIT 500 FOR UPDATE SKIP LOCKED), gone AS (
+  DELETE FROM webhook_deliveries WHERE ctid = ANY (ARRAY(SELECT ctid FROM batch WHERE is_due)) RETURNING true
+), counted AS (
+INSERT INTO worker_activity AS known (name, count, last_at)
+SELECT name, count, now() FROM (SELECT 'deleted.webhook_deliveries', count(*) FROM gone HAVING count(*) > 0) AS added (name, count)
+ON CONFLICT (name) DO UPDATE SET count = known.count + excluded.count, last_at = excluded.last_at)
+SELECT (SELECT count(*) FROM gone)::int AS rows, max(position)::text AS last FROM batch
+
+-- deliveries-of-correlation
+-- reads: audit_entries_correlation_id_idx, webhook_deliveries_form_id_idx
+SELECT n.event_id AS id, n.endpoint_id AS "endpointId", n.event_type AS event, n.form_id AS "formId", n.state,
+  n.attempts, n.response_status AS "responseStatus", n.next_attempt_at AS "nextAttemptAt"
+FROM (SELECT DISTINCT subject_id FROM audit_entries WHERE correlation_id = $1::uuid) e
+  JOIN webhook_deliveries n ON n.form_id = e.subject_id
+WHERE n.correlation_id = $1::uuid
+ORDER BY n.id
+
+-- delivery-figures
+-- reads: webhook_deliveries_unsent_idx, webhook_endpoints, webhook_endpoints_pkey
+SELECT count(*) FILTER (WHERE n.state <> 'running')::int AS waiting,
+  count(*) FILTER (WHERE n.state = 'running')::int AS running,
+  count(*) FILTER (WHERE is_late AND n.next_attempt_at < now() - make_interval(secs => $1))::int AS overdue,
+  coalesce(extract(epoch FROM now() - min(n.next_attempt_at) FILTER (WHERE is_late)), 0)::float8 AS "longestWait",
+  (SELECT count(*)::int FROM webhook_endpoints WHERE disabled_at IS NULL) AS endpoints,
+  (SELECT count(*)::int FROM webhook_endpoints WHERE disabled_at IS NULL AND failing_since IS NOT NULL) AS failing,
+  (SELECT count(*)::int FROM webhook_endpoints WHERE disabled_reason IN ('gone', 'failing')) AS disabled
+FROM webhook_deliveries n JOIN webhook_endpoints w ON w.id = n.endpoint_id,
+  LATERAL (SELECT w.failing_since IS NULL AND w.disabled_at IS NULL) AS of_row (is_late)
+WHERE n.state IN ('waiting', 'retrying', 'running') AND n.state <> 'sent'
+
+-- disable-endpoint
+-- reads: webhook_endpoints_pkey
+UPDATE webhook_endpoints w SET disabled_at = now(), disabled_reason = 'manual'
+WHERE w.id = $1::uuid RETURNING w.id AS "id", w.user_id AS "userId", w.url AS "url", w.events AS "events", w.listing_ids AS "listingIds", w.disabled_at AS "disabledAt", w.disabled_reason AS "disabledReason", w.failing_since AS "failingSince", w.created_at AS "createdAt"
+
+-- email-figures
+-- reads: emails_unsent_idx
+SELECT state, count(*)::int AS count,
+  count(*) FILTER (WHERE next_attempt_at < now() - make_interval(secs => $1))::int AS overdue,
+  count(*) FILTER (WHERE state = 'running' AND heartbeat_at < now() - make_interval(secs => $2))::int AS stale,
+  coalesce(extract(epoch FROM now() - min(next_attempt_at)), 0)::float8 AS wait
+FROM emails WHERE state <> 'sent' GROUP BY state
+
+-- enable-endpoint
+-- reads: webhook_endpoints_pkey
+UPDATE webhook_endpoints w SET disabled_at = NULL, disabled_reason = NULL, failing_since = NULL, paused_until = NULL, revision = revision + 1
+WHERE w.id = $1::uuid RETURNING w.id AS "id", w.user_id AS "userId", w.url AS "url", w.events AS "events", w.listing_ids AS "listingIds", w.disabled_at AS "disabledAt", w.disabled_reason AS "disabledReason", w.failing_since AS "failingSince", w.created_at AS "createdAt"
+
+-- end-backlog
+-- reads: webhook_deliveries_due_idx, webhook_deliveries_pkey, webhook_endpoints_pkey
+UPDATE webhook_deliveries
+SET state = 'failed', last_error = coalesce('the endpoint is disabled', last_error), next_attempt_at = NULL, ended_at = now()
+WHERE id = ANY(ARRAY(SELECT id FROM webhook_deliveries WHERE endpoint_id = $1::uuid AND next_attempt_at IS NOT NULL AND EXISTS (SELECT FROM webhook_endpoints w WHERE w.id = $1::uuid AND w.disabled_at IS NOT NULL) LIMIT 2000 FOR NO KEY UPDATE SKIP LOCKED))
+RETURNING true
+
+-- end-endpoint-pause
+-- reads: webhook_endpoints_pkey
+UPDATE webhook_endpoints SET paused_until = now() WHERE id = $1::uuid AND paused_until > now()
+
+-- end-session
+-- reads: operator_sessions_pkey
+DELETE FROM operator_sessions WHERE hash = ANY($1::bytea[]) RETURNING name
+
+-- endpoint
+-- reads: webhook_endpoints_pkey
+SELECT w.id AS "id", w.user_id AS "userId", w.url AS "url", w.events AS "events", w.listing_ids AS "listingIds", w.disabled_at AS "disabledAt", w.disabled_reason AS "disabledReason", w.failing_since AS "failingSince", w.created_at AS "createdAt" FROM webhook_endpoints w WHERE w.id = $1::uuid AND ($2::uuid IS NULL OR w.user_id = $2::uuid)
+
+-- enqueue-invitation
+-- reads: forms_pkey, memberships_listing_id_user_id_idx, users_pkey
+WITH n AS (
+INSERT INTO emails (kind, form_id, tenant_id, check_in_date, correlation_id, is_urgent)
+SELECT 'invitation', form_id, coalesce((SELECT u.id FROM (
+SELECT u.id, u.name, u.email FROM memberships m JOIN users u ON u.id = m.user_id
+WHERE m.listing_id = created.listing_id AND m.role = 'OWNER' AND u.email <> u.id || '@erased.invalid'
+ORDER BY u.created_at, u.id LIMIT 1) AS u), created.listing_id), check_in_date, correlation_id, true
+FROM (SELECT id, listing_id, coalesce(check_in_date, now()), $2::uuid FROM forms WHERE id = $1::uuid) AS created (form_id, listing_id, check_in_date, correlation_id) RETURNING *)
+SELECT n.id::text, n.form_id::text AS "formId", (SELECT f.listing_id FROM forms f WHERE f.id = n.form_id) AS "listingId",
+(SELECT f.check_in_date FROM forms f WHERE f.id = n.form_id) AS "checkInDate", n.endpoint_id::text AS "endpointId", n.state, n.attempts,
+n.last_error AS "lastError", n.heartbeat_at AS "lastAttemptAt", n.next_attempt_at AS "runAt",
+CASE WHEN n.state = 'sent' THEN n.ended_at END AS "sentAt" FROM n
+
+-- erase-answers
+-- reads: webhook_deliveries_form_id_idx
+UPDATE webhook_deliveries SET response_body = NULL WHERE form_id = ANY($1::uuid[]) AND response_body IS NOT NULL
+
+-- erase-guest-emails
+-- reads: forms_pkey
+UPDATE forms SET guest_email = NULL WHERE id = ANY($1::uuid[])
+
+-- erasure-start
+-- reads: nothing
+SELECT pg_snapshot_xmin(pg_current_snapshot())::text AS horizon, clock_timestamp()::timestamptz(3) AS at
+
+-- erasures
+-- reads: erasures
+SELECT erased_at AS "erasedAt", address_hash AS "addressHash" FROM erasures
+WHERE erased_at >= $1::timestamptz ORDER BY erased_at, address_hash
+
+-- expire-deliveries
+-- reads: webhook_deliveries_pkey, webhook_deliveries_unsent_idx
+UPDATE webhook_deliveries
+SET state = 'expired', last_error = coalesce(NULL, last_error), next_attempt_at = NULL, ended_at = now()
+WHERE id = ANY(ARRAY(SELECT id FROM webhook_deliveries WHERE state = $1::"DeliveryState" AND state <> 'sent' AND created_at < now() - interval '3 days' AND queued_at < now() - interval '3 days'
+ ORDER BY created_at, id LIMIT 2000 FOR NO KEY UPDATE SKIP LOCKED))
+RETURNING true
+
+-- expire-emails
+-- reads: emails_due_idx, emails_pkey, emails_unsent_idx, forms_pkey
+WITH examined AS MATERIALIZED (
+  SELECT id, created_at FROM emails
+  WHERE state = $1::"EmailState" AND state <> 'sent' AND (created_at, id) > ($2::timestamptz, $3::bigint)
+  ORDER BY created_at, id LIMIT 500
+), due AS MATERIALIZED (
+  SELECT n.id
+  FROM emails n LEFT JOIN forms f ON f.id = n.form_id
+  WHERE n.id = ANY(ARRAY(SELECT id FROM examined)) AND n.next_attempt_at IS NOT NULL
+    AND CASE n.kind WHEN 'invitation' THEN (coalesce(f.check_out_date <= now(), false) OR f.status <> 'SENT')
+      WHEN 'endpoint_disabled' THEN n.created_at < now() - interval '3 days' END
+  FOR UPDATE OF n SKIP LOCKED
+), expired AS (
+  UPDATE emails SET state = 'expired', next_attempt_at = NULL, ended_at = now()
+  WHERE id = ANY(ARRAY(SELECT id FROM due))
+  RETURNING id, form_id, endpoint_id, correlation_id
+), audited AS (
+  
+INSERT INTO audit_entries (actor, action, subject_id, correlation_id, details)
+SELECT 'system', 'email.expired', subject_id, correlation_id, details
+FROM (SELECT coalesce(form_id, endpoint_id), correlation_id, jsonb_build_object('emailId', id::text) FROM expired) AS entry (subject_id, correlation_id, details)
+)
+SELECT created_at::text AS "createdAt", id::text, (SELECT count(*)::int FROM expired) AS expired
+FROM examined ORDER BY examined.created_at DESC, examined.id DESC LIMIT 1
+
+-- export-listings
+-- reads: listings_pkey
+SELECT t.id AS key, 'listing' AS type, coalesce(t.external_id, t.id::text) AS "externalId", t.id,
+  t.title AS "title", t.address AS "address", t.city AS "city", t.country AS "country", t.zip_code AS "zipCode", t.timezone AS "timezone", t.active AS "active", t.district AS "district", t.max_people_in_listing AS "maxPeopleInListing", t.max_vehicles AS "maxVehicles", t.allow_pets AS "allowPets", t.language AS "language"
+FROM listings t WHERE t.id > $1::uuid  ORDER BY t.id LIMIT 200
+
+-- export-memberships
+-- reads: listings_id_created_at_key, memberships_pkey, users_pkey
+SELECT m.user_id || ' ' || m.listing_id AS key, 'membership' AS type,
+  (SELECT coalesce(l.external_id, l.id::text) FROM listings l WHERE l.id = m.listing_id) AS listing,
+  (SELECT coalesce(u.external_id, u.id::text) FROM users u WHERE u.id = m.user_id) AS "user",
+  m.role::text
+FROM memberships m WHERE (m.user_id, m.listing_id) > ($1::uuid, $2::uuid)
+ORDER BY m.user_id, m.listing_id LIMIT 200
+
+-- export-users
+-- reads: users_pkey
+SELECT t.id AS key, 'user' AS type, coalesce(t.external_id, t.id::text) AS "externalId", t.id,
+  t.email AS "email", t.name AS "name"
+FROM users t WHERE t.id > $1::uuid AND t.email <> t.id || '@erased.invalid' ORDER BY t.id LIMIT 200
+
+-- failed-emails
+-- reads: emails_unsent_idx
+SELECT n.id::text FROM emails n WHERE n.state = 'failed' AND n.state <> 'sent'
+
+-- find-deliveries
+-- reads: webhook_deliveries_endpoint_idx
+SELECT b.id::text AS "rowId", b.created_at AS "createdAt", b.event_id::text AS id
+FROM unnest($5::text[]::"DeliveryState"[]) AS s (state) CROSS JOIN LATERAL (
+  SELECT n.id, n.created_at, n.event_id FROM webhook_deliveries n
+  WHERE n.endpoint_id = $1::uuid AND n.state = s.state AND (n.created_at, n.event_id) > ($2::timestamptz, $3::uuid)
+    AND n.created_at < coalesce($4::timestamptz, 'infinity') AND ($6::uuid IS NULL OR n.event_id = $6::uuid)
+  ORDER BY n.created_at, n.event_id LIMIT 1000) AS b
+ORDER BY b.created_at, b.event_id LIMIT 1000
+
+-- find-earlier-creates
+-- reads: creations_holder_id_current_fingerprint_key, creations_pkey, forms_pkey, idempotency_keys_form_id_idx, idempotency_keys_pkey, memberships_listing_id_user_id_idx
+  (
+    SELECT true AS "isByKey", c.form_id AS "formId", c.fingerprint = ANY($3::bytea[]) AS "hasEqualBody",
+  f.fingerprint = ANY($3::bytea[]) AS "isUnchanged", f.status, c.answer, f.created_at AS "createdAt",
+  (
+  SELECT count(*) FROM (SELECT FROM idempotency_keys WHERE form_id = c.form_id LIMIT 10) AS bound
+) = 10 AS "hasAllKeys", coalesce((
+    SELECT true FROM memberships m WHERE m.user_id = $1::uuid AND grants_scope(m.role) AND m.listing_id = f.listing_id), false) AS "isInScope"
+    FROM idempotency_keys k JOIN creations c ON c.form_id = k.form_id JOIN forms f ON f.id = c.form_id
+    WHERE k.holder_id = $1::uuid AND k.key = $2::text
+  ) UNION ALL (
+    SELECT false AS "isByKey", c.form_id AS "formId", c.fingerprint = ANY($3::bytea[]) AS "hasEqualBody",
+  f.fingerprint = ANY($3::bytea[]) AS "isUnchanged", f.status, c.answer, f.created_at AS "createdAt",
+  (
+  SELECT count(*) FROM (SELECT FROM idempotency_keys WHERE form_id = c.form_id LIMIT 10) AS bound
+) = 10 AS "hasAllKeys", coalesce((
+    SELECT true FROM memberships m WHERE m.user_id = $1::uuid AND grants_scope(m.role) AND m.listing_id = f.listing_id), false) AS "isInScope"
+    FROM creations c JOIN forms f ON f.id = c.form_id
+    WHERE c.holder_id = $1::uuid AND c.current_fingerprint = ANY($3::bytea[])
+    LIMIT 1
+  )
+
+-- find-email
+-- reads: emails_pkey, forms_pkey
+SELECT n.id::text, n.form_id::text AS "formId", (SELECT f.listing_id FROM forms f WHERE f.id = n.form_id) AS "listingId",
+  (SELECT f.check_in_date FROM forms f WHERE f.id = n.form_id) AS "checkInDate", n.endpoint_id::text AS "endpointId", n.state, n.attempts,
+  n.last_error AS "lastError", n.heartbeat_at AS "lastAttemptAt", n.next_attempt_at AS "runAt",
+  CASE WHEN n.state = 'sent' THEN n.ended_at END AS "sentAt" FROM emails n WHERE n.state <> 'sent' AND n.id = $1::bigint
+
+-- find-email-of-form
+-- reads: emails_form_id_idx, forms_pkey
+SELECT n.id::text, n.form_id::text AS "formId", (SELECT f.listing_id FROM forms f WHERE f.id = n.form_id) AS "listingId",
+  (SELECT f.check_in_date FROM forms f WHERE f.id = n.form_id) AS "checkInDate", n.endpoint_id::text AS "endpointId", n.state, n.attempts,
+  n.last_error AS "lastError", n.heartbeat_at AS "lastAttemptAt", n.next_attempt_at AS "runAt",
+  CASE WHEN n.state = 'sent' THEN n.ended_at END AS "sentAt" FROM emails n WHERE n.state <> 'sent' AND n.form_id = $1::uuid AND n.kind = 'invitation'
+
+-- find-excess
+-- reads: webhook_deliveries_due_idx
+SELECT queued_at::text AS "queuedAt", id::text FROM webhook_deliveries WHERE endpoint_id = $1::uuid AND next_attempt_at IS NOT NULL
+ORDER BY webhook_deliveries.queued_at DESC, webhook_deliveries.id DESC OFFSET 50000 LIMIT 1
+
+-- find-key
+-- reads: api_keys_hash_key, api_keys_pkey, api_keys_prefix_idx
+SELECT k.id AS "id", k.prefix AS "prefix", k.mode AS "mode", k.expires_at AS "expiresAt", k.user_id AS "userId", k.label AS "label", k.created_at AS "createdAt", k.revoked_at AS "revokedAt", k.last_used_at AS "lastUsedAt", k.replaced_by AS "replacedBy"
+FROM api_keys k
+WHERE k.id = $1::uuid OR k.hash = $2::bytea OR k.prefix = $3::text
+LIMIT 2
+
+-- find-listing
+-- reads: listings_external_id_key, listings_id_created_at_key
+SELECT l.id AS "id", l.public_id AS "publicId", l.title AS "title", l.address AS "address", l.city AS "city", l.country AS "country", l.zip_code AS "zipCode", l.district AS "district", l.timezone AS "timezone", l.active AS "active", l.max_people_in_listing AS "maxPeopleInListing", l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets", l.created_at AS "createdAt", l.external_id AS "externalId", l.language AS "language"
+FROM listings l
+WHERE l.external_id = $1::text OR l.id = $2::uuid
+
+-- find-pending-endpoints
+-- reads: webhook_deliveries_due_idx, webhook_endpoints_pkey
+WITH RECURSIVE 
+pending AS (
+  (SELECT n.endpoint_id AS queue_id FROM webhook_deliveries n WHERE n.next_attempt_at IS NOT NULL ORDER BY n.endpoint_id LIMIT 1)
+  UNION ALL
+  SELECT (SELECT n.endpoint_id FROM webhook_deliveries n
+    WHERE n.next_attempt_at IS NOT NULL AND n.endpoint_id > p.queue_id ORDER BY n.endpoint_id LIMIT 1)
+  FROM pending p WHERE p.queue_id IS NOT NULL
+)
+SELECT p.queue_id::text AS id, w.id IS NULL AS "isDeleted", w.disabled_at IS NOT NULL AS "isDisabled"
+FROM pending p LEFT JOIN LATERAL (SELECT * FROM webhook_endpoints WHERE id = p.queue_id LIMIT 1) w ON true
+WHERE p.queue_id IS NOT NULL
+
+-- find-session
+-- reads: operator_sessions_pkey
+SELECT hash, name,
+  last_used_at < least(last_input - interval '1 second', now() - interval '1 minute') AS "isUnwritten",
+  extract(epoch FROM least(
+    created_at + interval '8 hours',
+    greatest(last_used_at, last_input) + interval '30 minutes'
+  ) - now())::float AS "secondsLeft"
+FROM operator_sessions CROSS JOIN (SELECT now() - make_interval(secs => $2) AS last_input) AS input
+WHERE hash = ANY($1::bytea[]) AND created_at > now() - interval '8 hours' AND last_used_at > now() - interval '30 minutes' ORDER BY created_at DESC LIMIT 1
+
+-- find-user
+-- reads: users_email_lower_key, users_external_id_key, users_pkey
+SELECT u.id AS "id", u.email AS "email", u.name AS "name", u.external_id AS "externalId", u.created_at AS "createdAt"
+FROM users u
+WHERE u.external_id = $1::text OR u.id = $2::uuid OR lower(u.email COLLATE "C") = $3
+LIMIT 2
+
+-- form
+-- reads: forms_pkey, memberships_listing_id_user_id_idx
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt"
+FROM forms f JOIN memberships m ON m.listing_id = f.listing_id
+WHERE f.id = $2::uuid AND m.user_id = $1::uuid AND grants_scope(m.role) AND /* on the primary */ true
+
+-- form-by-public-id
+-- reads: forms_public_id_key, listings_id_created_at_key
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", json_build_object('title', l.title,'address', l.address,'zipCode', l.zip_code,'city', l.city,'district', l.district,'country', l.country,'timezone', l.timezone,'maxPeopleInListing', l.max_people_in_listing,'maxVehicles', l.max_vehicles,'allowPets', l.allow_pets) AS listing
+FROM forms f JOIN listings l ON l.id = f.listing_id
+WHERE f.public_id = $1::text
+
+-- form-to-invite
+-- reads: forms_pkey
+SELECT f.guest_email IS NOT NULL AS "hasAddress", coalesce(f.check_out_date <= now(), false) AS "isOver", f.status
+FROM forms f WHERE f.id = $1::uuid FOR NO KEY UPDATE
+
+-- forms
+-- reads: forms_pkey, scoped_forms_pkey
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", nullif(f.created_at > now() - make_interval(secs => $5::int)
+AND NOT (f.created_at < now()::timestamptz(3) AND (
+SELECT pg_snapshot_xmin(s) = pg_snapshot_xmax(s) AND age(pg_snapshot_xmax(s)::xid) = 0
+FROM pg_current_snapshot() AS s)), false) AS "mayHavePredecessors"
+FROM scoped_forms s
+CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = s.form_id LIMIT 1) f
+WHERE s.user_id = $1::uuid AND (s.created_at, s.form_id) > ($2::timestamptz, $3::uuid) AND /* on the primary */ true
+ORDER BY s.created_at, s.form_id
+LIMIT $4::int
+
+-- forms-by-id
+-- reads: forms_pkey
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt" FROM forms f WHERE f.id = ANY($1::uuid[]) ORDER BY f.created_at, f.id
+
+-- forms-on-listing
+-- reads: forms_listing_id_created_at_id_idx, memberships_listing_id_user_id_idx
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", nullif(f.created_at > now() - make_interval(secs => $5::int)
+AND NOT (f.created_at < now()::timestamptz(3) AND (
+SELECT pg_snapshot_xmin(s) = pg_snapshot_xmax(s) AND age(pg_snapshot_xmax(s)::xid) = 0
+FROM pg_current_snapshot() AS s)), false) AS "mayHavePredecessors"
+FROM forms f
+WHERE f.listing_id = $6::uuid AND (f.created_at, f.id) > ($2::timestamptz, $3::uuid)
+  AND EXISTS (SELECT FROM memberships m WHERE m.user_id = $1::uuid AND grants_scope(m.role) AND m.listing_id = $6::uuid) AND /* on the primary */ true
+ORDER BY f.created_at, f.id
+LIMIT $4::int
+
+-- forms-to-renew
+-- reads: creations_pkey, forms_pkey
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", f.guest_email AS "guestEmail", f.fingerprint, c.answer,
+  c.fingerprint AS "createFingerprint", c.secret_id AS "secretId"
+FROM forms f LEFT JOIN LATERAL (SELECT * FROM creations WHERE form_id = f.id LIMIT 1) c ON true WHERE f.id > $1::uuid ORDER BY f.id LIMIT 100
+
+-- heartbeat-deliveries
+-- reads: webhook_deliveries_pkey
+UPDATE webhook_deliveries SET heartbeat_at = now()
+WHERE id = ANY(ARRAY(
+  SELECT n.id FROM webhook_deliveries n
+  WHERE n.id = ANY($2::bigint[]) AND n.state::text = 'running' AND n.worker_id = $1
+  FOR NO KEY UPDATE SKIP LOCKED))
+
+-- heartbeat-emails
+-- reads: emails_pkey
+UPDATE emails SET heartbeat_at = now()
+WHERE id = ANY(ARRAY(
+  SELECT n.id FROM emails n
+  WHERE n.id = ANY($2::bigint[]) AND n.state::text = 'running' AND n.worker_id = $1
+  FOR NO KEY UPDATE SKIP LOCKED))
+
+-- import-listings
+-- reads: nothing
+INSERT INTO listings (external_id,title,address,city,country,zip_code,timezone,active,district,max_people_in_listing,max_vehicles,allow_pets,language,public_id)
+SELECT external_id,title,address,city,country,zip_code,timezone,active,district,max_people_in_listing,max_vehicles,allow_pets,language,public_id FROM jsonb_populate_recordset(NULL::listings, $1::jsonb)
+ON CONFLICT DO NOTHING RETURNING id, external_id AS "externalId"
+
+-- import-users
+-- reads: nothing
+INSERT INTO users (external_id,email,name)
+SELECT external_id,email,name FROM jsonb_populate_recordset(NULL::users, $1::jsonb)
+ON CONFLICT DO NOTHING RETURNING id, external_id AS "externalId"
+
+-- in-flight-creates
+-- reads: pg_database
+SELECT virtualtransaction AS id FROM pg_locks
+WHERE locktype = 'advisory' AND granted AND objsubid = 2
+  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+  AND (classid::bigint, objid::bigint) = (727073, 1) AND /* on the primary */ true
+
+-- in-flight-writes
+-- reads: pg_database
+SELECT virtualtransaction AS id FROM pg_locks
+WHERE relation = $1::text::regclass AND mode IN ('RowShareLock', 'RowExclusiveLock') AND granted
+  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+
+-- insert-endpoint
+-- reads: nothing
+INSERT INTO webhook_endpoints AS w (id, user_id, url, events, listing_ids, secret)
+VALUES ($1::uuid, $2::uuid, $3, $4::text[], $5::uuid[], $6::bytea)
+RETURNING w.id AS "id", w.user_id AS "userId", w.url AS "url", w.events AS "events", w.listing_ids AS "listingIds", w.disabled_at AS "disabledAt", w.disabled_reason AS "disabledReason", w.failing_since AS "failingSince", w.created_at AS "createdAt"
+
+-- insert-form
+-- reads: memberships_listing_id_user_id_idx, users_pkey
+WITH in_flight AS MATERIALIZED (
+  SELECT pg_advisory_xact_lock_shared(727073, 1), pg_current_xact_id()
+), form AS (
+  INSERT INTO forms AS f (id, public_id, listing_id,status,check_in_date,check_out_date,number_of_guests,number_of_vehicles,number_of_pets,guest_email,fingerprint)
+  SELECT $1::uuid, $2::text, $7::uuid,$8::text,$9::timestamptz,$10::timestamptz,$11::int,$12::int,$13::int,$14::bytea,$15::bytea FROM in_flight
+  RETURNING f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt"
+), creation AS (
+  INSERT INTO creations (form_id, holder_id, fingerprint, current_fingerprint, answer, secret_id)
+  VALUES ($1::uuid, $3::uuid, $15::bytea, $15::bytea, $4::jsonb, $5::text)
+), invitation AS (
+  
+INSERT INTO emails (kind, form_id, tenant_id, check_in_date, correlation_id, is_urgent)
+SELECT 'invitation', form_id, coalesce((SELECT u.id FROM (
+SELECT u.id, u.name, u.email FROM memberships m JOIN users u ON u.id = m.user_id
+WHERE m.listing_id = created.listing_id AND m.role = 'OWNER' AND u.email <> u.id || '@erased.invalid'
+ORDER BY u.created_at, u.id LIMIT 1) AS u), created.listing_id), check_in_date, correlation_id, false
+FROM (SELECT $1::uuid, $7::uuid, $9::timestamptz, $6::uuid
+    WHERE $14::bytea IS NOT NULL AND $10::timestamptz > now()) AS created (form_id, listing_id, check_in_date, correlation_id)
+)
+SELECT * FROM form
+
+-- invitation-to-preview
+-- reads: forms_pkey, listings_id_created_at_key, memberships_listing_id_user_id_idx, users_pkey
+SELECT 
+f.public_id AS "publicId", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate",
+f.number_of_guests AS "numberOfGuests",
+json_build_object('title', l.title, 'address', l.address, 'zipCode', l.zip_code, 'city', l.city,
+  'country', l.country, 'timezone', l.timezone, 'language', l.language) AS listing,
+(SELECT json_build_object('name', u.name, 'email', u.email) FROM (
+SELECT u.id, u.name, u.email FROM memberships m JOIN users u ON u.id = m.user_id
+WHERE m.listing_id = l.id AND m.role = 'OWNER' AND u.email <> u.id || '@erased.invalid'
+ORDER BY u.created_at, u.id LIMIT 1) AS u) AS host FROM forms f JOIN listings l ON l.id = f.listing_id WHERE f.id = $1::uuid
+
+-- is-larger-scope
+-- reads: scoped_forms_pkey
+SELECT FROM scoped_forms WHERE user_id = $1::uuid ORDER BY created_at, form_id OFFSET 5000 LIMIT 1
+
+-- key
+-- reads: api_keys_hash_key
+SELECT k.id AS "id", k.user_id AS "userId", k.mode AS "mode", k.hash AS "hash", k.revoked_at AS "revokedAt", k.last_used_at AS "lastUsedAt", (1000 * extract(epoch FROM k.expires_at - clock_timestamp()))::float8 AS "remainingMs"
+FROM api_keys k
+WHERE k.hash = $1::bytea AND /* on the primary */ true
+
+-- large-listings
+-- reads: forms_listing_id_created_at_id_idx
+SELECT l.id FROM unnest($1::uuid[]) AS l (id)
+WHERE EXISTS (SELECT FROM forms f WHERE f.listing_id = l.id OFFSET 100)
+
+-- list-emails
+-- reads: emails_unsent_idx, forms_pkey
+SELECT n.created_at AS "createdAt", n.id::text, n.form_id::text AS "formId", (SELECT f.listing_id FROM forms f WHERE f.id = n.form_id) AS "listingId",
+(SELECT f.check_in_date FROM forms f WHERE f.id = n.form_id) AS "checkInDate", n.endpoint_id::text AS "endpointId", n.state, n.attempts,
+n.last_error AS "lastError", n.heartbeat_at AS "lastAttemptAt", n.next_attempt_at AS "runAt",
+CASE WHEN n.state = 'sent' THEN n.ended_at END AS "sentAt"
+FROM unnest($4::text[]::"EmailState"[]) AS s (state) CROSS JOIN LATERAL (
+  SELECT * FROM emails n
+  WHERE n.state = s.state AND n.state <> 'sent' AND (n.created_at, n.id) > ($1::timestamptz, $2::bigint)
+  ORDER BY n.created_at, n.id LIMIT $3::int) AS n
+ORDER BY n.created_at, n.id LIMIT $3::int
+
+-- list-emails-of-form
+-- reads: emails_form_id_idx, forms_pkey
+SELECT n.created_at AS "createdAt", n.id::text, n.form_id::text AS "formId", (SELECT f.listing_id FROM forms f WHERE f.id = n.form_id) AS "listingId",
+(SELECT f.check_in_date FROM forms f WHERE f.id = n.form_id) AS "checkInDate", n.endpoint_id::text AS "endpointId", n.state, n.attempts,
+n.last_error AS "lastError", n.heartbeat_at AS "lastAttemptAt", n.next_attempt_at AS "runAt",
+CASE WHEN n.state = 'sent' THEN n.ended_at END AS "sentAt"
+FROM emails n
+WHERE n.form_id = $4::uuid AND n.state::text = coalesce($5, n.state::text)
+  AND (n.created_at, n.id) > ($1::timestamptz, $2::bigint)
+ORDER BY n.created_at, n.id LIMIT $3::int
+
+-- list-sent-emails
+-- reads: emails_ended_idx, forms_pkey
+SELECT n.ended_at AS "createdAt", n.id::text, n.form_id::text AS "formId", (SELECT f.listing_id FROM forms f WHERE f.id = n.form_id) AS "listingId",
+(SELECT f.check_in_date FROM forms f WHERE f.id = n.form_id) AS "checkInDate", n.endpoint_id::text AS "endpointId", n.state, n.attempts,
+n.last_error AS "lastError", n.heartbeat_at AS "lastAttemptAt", n.next_attempt_at AS "runAt",
+CASE WHEN n.state = 'sent' THEN n.ended_at END AS "sentAt"
+FROM emails n
+WHERE n.ended_at IS NOT NULL AND n.state = 'sent' AND (n.ended_at, n.id) < ($1::timestamptz, $2::bigint)
+ORDER BY n.ended_at DESC, n.id DESC LIMIT $3::int
+
+-- listing
+-- reads: listings_id_created_at_key, memberships_listing_id_user_id_idx
+SELECT l.id AS "id", l.public_id AS "publicId", l.title AS "title", l.address AS "address", l.city AS "city", l.country AS "country", l.zip_code AS "zipCode", l.district AS "district", l.timezone AS "timezone", l.active AS "active", l.max_people_in_listing AS "maxPeopleInListing", l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets", l.created_at AS "createdAt"
+FROM memberships m JOIN listings l ON l.id = m.listing_id
+WHERE m.user_id = $1::uuid AND grants_scope(m.role) AND m.listing_id = $2::uuid AND /* on the primary */ true
+
+-- listings
+-- reads: listings_pkey, memberships_user_id_listing_created_at_listing_id_idx
+SELECT l.id AS "id", l.public_id AS "publicId", l.title AS "title", l.address AS "address", l.city AS "city", l.country AS "country", l.zip_code AS "zipCode", l.district AS "district", l.timezone AS "timezone", l.active AS "active", l.max_people_in_listing AS "maxPeopleInListing", l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets", l.created_at AS "createdAt"
+FROM (
+  SELECT m.listing_id, m.listing_created_at
+  FROM memberships m
+  WHERE m.user_id = $1::uuid AND grants_scope(m.role) AND (m.listing_created_at, m.listing_id) > ($2::timestamptz, $3::uuid)
+  ORDER BY m.listing_created_at, m.listing_id
+  LIMIT $4::int
+) page
+JOIN listings l ON l.id = page.listing_id
+WHERE /* on the primary */ true
+ORDER BY page.listing_created_at, page.listing_id
+
+-- listings-in-unknown-time-zones
+-- reads: listings
+WITH found AS MATERIALIZED (
+  SELECT l.id, l.timezone FROM listings l
+  WHERE NOT EXISTS (SELECT FROM unnest($1::text[]) AS known (name) WHERE known.name = lower(l.timezone))
+)
+SELECT id, timezone, (SELECT count(*)::int FROM found) AS total FROM found ORDER BY id LIMIT 3
+
+-- listings-of-endpoint
+-- reads: listings_id_created_at_key
+SELECT l.id FROM listings l WHERE l.id = ANY($1::uuid[])
+
+-- listings-of-file
+-- reads: listings_external_id_key, listings_id_created_at_key
+SELECT t.id, t.external_id AS "externalId", t.title AS "title", t.address AS "address", t.city AS "city", t.country AS "country", t.zip_code AS "zipCode", t.timezone AS "timezone", t.active AS "active", t.district AS "district", t.max_people_in_listing AS "maxPeopleInListing", t.max_vehicles AS "maxVehicles", t.allow_pets AS "allowPets", t.language AS "language" FROM listings t WHERE t.external_id = ANY ($1::text[]) OR t.id = ANY ($2::uuid[])
+
+-- listings-of-owner
+-- reads: memberships_listing_id_user_id_idx
+SELECT m.listing_id AS id FROM memberships m WHERE m.user_id = $1::uuid AND grants_scope(m.role) AND m.listing_id = ANY($2::uuid[])
+
+-- listings-without-owner
+-- reads: memberships_listing_id_user_id_idx
+SELECT l.id::text FROM unnest($1::uuid[]) AS l (id)
+WHERE NOT EXISTS (SELECT FROM memberships m WHERE m.listing_id = l.id AND m.role = 'OWNER')
+
+-- lock-any-form
+-- reads: forms_pkey
+SELECT f.listing_id AS "listingId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.guest_email AS "guestEmail", f.fingerprint AS "fingerprint" FROM forms f WHERE f.id = $1::uuid FOR NO KEY UPDATE
+
+-- lock-any-listing
+-- reads: listings_id_created_at_key, memberships_listing_id_user_id_idx, webhook_endpoints_user_id_created_at_id_idx
+SELECT l.id, l.active, l.max_people_in_listing AS "maxPeopleInListing",
+  l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets", (
+  EXISTS (SELECT FROM webhook_endpoints w WHERE w.user_id IS NULL)
+  OR EXISTS (SELECT FROM memberships o JOIN webhook_endpoints w ON w.user_id = o.user_id WHERE o.listing_id = l.id)) AS "hasEndpoints" FROM listings l WHERE l.id = $1::uuid FOR SHARE
+
+-- lock-deliveries
+-- reads: webhook_deliveries_pkey
+SELECT n.id::text FROM webhook_deliveries n
+WHERE n.id = ANY($1::bigint[]) AND n.state::text = ANY($2::text[])
+ORDER BY n.created_at, n.event_id
+FOR NO KEY UPDATE
+
+-- lock-due-addresses
+-- reads: forms_email_due_idx
+SELECT id::text FROM forms
+WHERE guest_email IS NOT NULL AND check_out_date < now() - make_interval(days => $1::int)
+ORDER BY check_out_date LIMIT 200 FOR UPDATE SKIP LOCKED
+
+-- lock-email
+-- reads: emails_pkey
+SELECT n.id::text FROM emails n
+WHERE n.id = $1::bigint AND n.state IN ('waiting', 'retrying', 'failed', 'expired') FOR NO KEY UPDATE
+
+-- lock-endpoint
+-- reads: webhook_endpoints_pkey
+SELECT w.id AS "id", w.user_id AS "userId", w.url AS "url", w.events AS "events", w.listing_ids AS "listingIds", w.disabled_at AS "disabledAt", w.disabled_reason AS "disabledReason", w.failing_since AS "failingSince", w.created_at AS "createdAt" FROM webhook_endpoints w WHERE w.id = $1::uuid AND ($2::uuid IS NULL OR w.user_id = $2::uuid) FOR NO KEY UPDATE
+
+-- lock-endpoint-owner
+-- reads: nothing
+SELECT pg_advisory_xact_lock(727074, hashtext($1::text))
+
+-- lock-endpoints-to-renew
+-- reads: varies
+SELECT w.id::text, w.secret, w.previous_secrets AS "previousSecrets" FROM webhook_endpoints w WHERE w.id = ANY($1::uuid[]) ORDER BY w.id FOR NO KEY UPDATE
+
+-- lock-failed-emails
+-- reads: emails_pkey
+SELECT n.id::text FROM emails n
+WHERE n.id = ANY($1::bigint[]) AND n.state::text = 'failed' ORDER BY n.id FOR NO KEY UPDATE SKIP LOCKED
+
+-- lock-form
+-- reads: forms_pkey, memberships_listing_id_user_id_idx
+SELECT f.listing_id AS "listingId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.guest_email AS "guestEmail", f.fingerprint AS "fingerprint"
+FROM forms f
+WHERE f.id = $1::uuid
+  AND (SELECT count(*) FROM memberships m WHERE m.user_id = $2::uuid AND grants_scope(m.role) AND m.listing_id = f.listing_id) = 1
+FOR NO KEY UPDATE
+
+-- lock-forms-to-renew
+-- reads: creations_pkey, forms_pkey
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", f.guest_email AS "guestEmail", f.fingerprint, c.answer,
+  c.fingerprint AS "createFingerprint", c.secret_id AS "secretId"
+FROM forms f LEFT JOIN LATERAL (SELECT * FROM creations WHERE form_id = f.id LIMIT 1) c ON true WHERE f.id = ANY($1::uuid[]) ORDER BY f.id FOR NO KEY UPDATE OF f
+
+-- lock-listing
+-- reads: listings_id_created_at_key, memberships_listing_id_user_id_idx, webhook_endpoints_user_id_created_at_id_idx
+SELECT l.id, l.active, l.max_people_in_listing AS "maxPeopleInListing",
+l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets", (
+EXISTS (SELECT FROM webhook_endpoints w WHERE w.user_id IS NULL)
+OR EXISTS (SELECT FROM memberships o JOIN webhook_endpoints w ON w.user_id = o.user_id WHERE o.listing_id = l.id)) AS "hasEndpoints"
+FROM memberships m JOIN listings l ON l.id = m.listing_id
+WHERE m.user_id = $2::uuid AND grants_scope(m.role) AND m.listing_id = $1::uuid
+FOR SHARE OF l, m
+
+-- lock-listings-for-members
+-- reads: listings_id_created_at_key
+SELECT id FROM listings WHERE id = ANY ($1::uuid[]) ORDER BY id FOR UPDATE
+
+-- lock-secret-checks
+-- reads: nothing
+SELECT pg_advisory_xact_lock($1)
+
+-- lock-stored-addresses
+-- reads: forms_pkey
+SELECT f.id::text, f.guest_email, (extract(epoch FROM f.created_at) * 1000)::float8 AS "createdMs" FROM forms f
+WHERE f.id = ANY($1::uuid[]) AND f.guest_email IS NOT NULL
+ORDER BY f.id FOR UPDATE
+
+-- lock-users
+-- reads: users_pkey
+SELECT id FROM users WHERE id = ANY ($1::uuid[]) AND email <> id || '@erased.invalid' ORDER BY id FOR KEY SHARE
+
+-- long-limits
+-- reads: nothing
+SELECT set_config('statement_timeout', '600000', true),
+  set_config('lock_timeout', '30000', true)
+
+-- members-of-listing
+-- reads: listings_id_created_at_key, memberships_listing_id_user_id_idx, users_pkey
+SELECT m.user_id AS id, m.listing_created_at AS "createdAt", m.role::text,
+  m.listing_id AS "listingId", l.title AS "listingTitle", m.user_id AS "userId", u.email AS "userEmail"
+FROM memberships m JOIN users u ON u.id = m.user_id JOIN listings l ON l.id = m.listing_id
+WHERE m.listing_id = $4::uuid AND (m.listing_created_at, m.user_id) > ($1::timestamptz, $2::uuid)
+ORDER BY m.listing_created_at, m.user_id
+LIMIT $3::int
+
+-- memberships-of-user
+-- reads: listings_pkey, memberships_user_id_listing_created_at_listing_id_idx, users_pkey
+SELECT m.listing_id AS id, m.listing_created_at AS "createdAt", m.role::text,
+  m.listing_id AS "listingId", l.title AS "listingTitle", m.user_id AS "userId", u.email AS "userEmail"
+FROM memberships m JOIN users u ON u.id = m.user_id JOIN listings l ON l.id = m.listing_id
+WHERE m.user_id = $4::uuid AND (m.listing_created_at, m.listing_id) > ($1::timestamptz, $2::uuid)
+ORDER BY m.listing_created_at, m.listing_id
+LIMIT $3::int
+
+-- newest-deliveries
+-- reads: webhook_deliveries_endpoint_idx
+SELECT n.event_id AS id, n.endpoint_id AS "endpointId", n.event_type AS event, n.form_id AS "formId", n.state,
+n.attempts, n.response_status AS "responseStatus", n.response_body AS "responseBody", n.duration_ms AS "durationMs",
+n.last_error AS "lastError", n.next_attempt_at AS "nextAttemptAt", n.created_at AS "createdAt",
+CASE WHEN n.state = 'sent' THEN n.ended_at END AS "deliveredAt"
+FROM unnest($5::text[]::"DeliveryState"[]) AS s (state) CROSS JOIN LATERAL (
+  SELECT * FROM webhook_deliveries n
+  WHERE n.endpoint_id = $4::uuid AND n.state = s.state AND (n.created_at, n.event_id) < ($1::timestamptz, $2::uuid)
+  ORDER BY n.created_at DESC, n.event_id DESC LIMIT $3::int) AS n
+ORDER BY n.created_at DESC, n.event_id DESC LIMIT $3::int
+
+-- newest-deliveries-in-state
+-- reads: webhook_deliveries_unsent_idx
+SELECT n.id::text AS "rowId", n.event_id AS id, n.endpoint_id AS "endpointId", n.event_type AS event, n.form_id AS "formId", n.state,
+n.attempts, n.response_status AS "responseStatus", n.response_body AS "responseBody", n.duration_ms AS "durationMs",
+n.last_error AS "lastError", n.next_attempt_at AS "nextAttemptAt", n.created_at AS "createdAt",
+CASE WHEN n.state = 'sent' THEN n.ended_at END AS "deliveredAt" FROM webhook_deliveries n
+WHERE n.state <> 'sent' AND n.state = $4::"DeliveryState" AND (n.created_at, n.id) < ($1::timestamptz, $2::bigint)
+ORDER BY n.created_at DESC, n.id DESC
+LIMIT $3::int
+
+-- newest-deliveries-of-form
+-- reads: webhook_deliveries_form_id_idx
+SELECT n.id::text AS "rowId", n.event_id AS id, n.endpoint_id AS "endpointId", n.event_type AS event, n.form_id AS "formId", n.state,
+n.attempts, n.response_status AS "responseStatus", n.response_body AS "responseBody", n.duration_ms AS "durationMs",
+n.last_error AS "lastError", n.next_attempt_at AS "nextAttemptAt", n.created_at AS "createdAt",
+CASE WHEN n.state = 'sent' THEN n.ended_at END AS "deliveredAt" FROM webhook_deliveries n
+WHERE n.form_id = $4::uuid AND n.state::text = coalesce($5, n.state::text) AND (n.created_at, n.id) < ($1::timestamptz, $2::bigint)
+ORDER BY n.created_at DESC, n.id DESC
+LIMIT $3::int
+
+-- newest-forms
+-- reads: forms_status_created_at_id_idx
+WITH RECURSIVE existing (status) AS (
+  SELECT ''
+  UNION ALL
+  SELECT (SELECT min(f.status) FROM forms f WHERE f.status > e.status) FROM existing e WHERE e.status IS NOT NULL
+)
+SELECT newest.* FROM existing e CROSS JOIN LATERAL (
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt"
+FROM forms f
+WHERE f.status = e.status AND (f.created_at, f.id) < ($1::timestamptz, $2::uuid)
+ORDER BY f.created_at DESC, f.id DESC
+LIMIT $3::int) newest
+ORDER BY newest."createdAt" DESC, newest.id DESC
+LIMIT $3::int
+
+-- newest-forms-in-status
+-- reads: forms_status_created_at_id_idx
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt"
+FROM forms f
+WHERE f.status = $4::text AND (f.created_at, f.id) < ($1::timestamptz, $2::uuid)
+ORDER BY f.created_at DESC, f.id DESC
+LIMIT $3::int
+
+-- newest-forms-in-status-of-user
+-- reads: forms_pkey, forms_status_created_at_id_idx, scoped_forms_pkey
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt"
+FROM (
+  SELECT s.created_at, s.form_id
+  FROM (
+    SELECT created_at, form_id FROM scoped_forms
+    WHERE user_id = $5::uuid AND (created_at, form_id) < ($1::timestamptz, $2::uuid)
+    ORDER BY created_at DESC, form_id DESC OFFSET 0
+  ) s JOIN (
+    SELECT created_at, id FROM forms
+    WHERE status = $4::text AND (created_at, id) < ($1::timestamptz, $2::uuid)
+    ORDER BY created_at DESC, id DESC OFFSET 0
+  ) f ON f.created_at = s.created_at AND f.id = s.form_id
+  ORDER BY s.created_at DESC, s.form_id DESC
+  LIMIT $3::int
+) page
+CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.form_id LIMIT 1) f
+ORDER BY page.created_at DESC, page.form_id DESC
+
+-- newest-forms-of-user
+-- reads: forms_pkey, scoped_forms_pkey
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt"
+FROM scoped_forms s
+CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = s.form_id LIMIT 1) f
+WHERE s.user_id = $5::uuid AND (s.created_at, s.form_id) < ($1::timestamptz, $2::uuid) AND coalesce(f.status = $4::text, true)
+ORDER BY s.created_at DESC, s.form_id DESC
+LIMIT $3::int
+
+-- newest-forms-on-day
+-- reads: forms_check_in_date_idx, listings_id_created_at_key, scoped_forms_pkey
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt"
+FROM (
+  SELECT * FROM forms
+  WHERE check_in_date >= $4::date - interval '14 hours' AND check_in_date < $4::date + interval '36 hours'
+  OFFSET 0
+) f
+CROSS JOIN LATERAL (SELECT timezone FROM listings WHERE id = f.listing_id LIMIT 1) l
+LEFT JOIN unnest($8::text[]) AS known (name) ON known.name = lower(l.timezone)
+WHERE (f.check_in_date AT TIME ZONE coalesce(known.name, 'UTC'))::date = $4::date
+  AND (f.created_at, f.id) < ($1::timestamptz, $2::uuid)
+  AND coalesce(f.status = $5::text, true) AND coalesce(f.listing_id = $6::uuid, true)
+  AND ($7::uuid IS NULL OR (
+SELECT true FROM scoped_forms s WHERE s.user_id = $7::uuid AND s.created_at = f.created_at AND s.form_id = f.id))
+ORDER BY f.created_at DESC, f.id DESC
+LIMIT $3::int
+
+-- newest-forms-on-listing
+-- reads: forms_listing_id_created_at_id_idx
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt"
+FROM forms f
+WHERE f.listing_id = $5::uuid AND coalesce(f.status = $4::text, true) AND (f.created_at, f.id) < ($1::timestamptz, $2::uuid)
+ORDER BY f.created_at DESC, f.id DESC
+LIMIT $3::int
+
+-- newest-forms-on-listing-of-user
+-- reads: forms_listing_id_created_at_id_idx, memberships_listing_id_user_id_idx
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt"
+FROM forms f
+WHERE f.listing_id = $5::uuid AND coalesce(f.status = $4::text, true)
+  AND EXISTS (SELECT FROM memberships m WHERE m.user_id = $6::uuid AND grants_scope(m.role) AND m.listing_id = $5::uuid) AND (f.created_at, f.id) < ($1::timestamptz, $2::uuid)
+ORDER BY f.created_at DESC, f.id DESC
+LIMIT $3::int
+
+-- newest-listings
+-- reads: listings
+SELECT l.id AS "id", l.public_id AS "publicId", l.title AS "title", l.address AS "address", l.city AS "city", l.country AS "country", l.zip_code AS "zipCode", l.district AS "district", l.timezone AS "timezone", l.active AS "active", l.max_people_in_listing AS "maxPeopleInListing", l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets", l.created_at AS "createdAt", l.external_id AS "externalId", l.language AS "language"
+FROM listings l
+WHERE (l.created_at, l.id) < ($1::timestamptz, $2::uuid) AND coalesce(position(lower($4::text) IN lower(normalize(concat_ws(E'\n', l.title, l.city, l.external_id)))) > 0, true)
+ORDER BY l.created_at DESC, l.id DESC
+LIMIT $3::int
+
+-- newest-listings-of-user
+-- reads: listings_pkey, memberships_user_id_listing_created_at_listing_id_idx
+SELECT l.id AS "id", l.public_id AS "publicId", l.title AS "title", l.address AS "address", l.city AS "city", l.country AS "country", l.zip_code AS "zipCode", l.district AS "district", l.timezone AS "timezone", l.active AS "active", l.max_people_in_listing AS "maxPeopleInListing", l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets", l.created_at AS "createdAt", l.external_id AS "externalId", l.language AS "language"
+FROM memberships m JOIN listings l ON l.id = m.listing_id
+WHERE m.user_id = $5::uuid AND grants_scope(m.role) AND (m.listing_created_at, m.listing_id) < ($1::timestamptz, $2::uuid) AND coalesce(position(lower($4::text) IN lower(normalize(concat_ws(E'\n', l.title, l.city, l.external_id)))) > 0, true)
+ORDER BY m.listing_created_at DESC, m.listing_id DESC
+LIMIT $3::int
+
+-- newest-users
+-- reads: users
+SELECT u.id AS "id", u.email AS "email", u.name AS "name", u.external_id AS "externalId", u.created_at AS "createdAt"
+FROM users u
+WHERE (u.created_at, u.id) < ($1::timestamptz, $2::uuid)
+  AND coalesce(position(lower($4::text) IN lower(normalize(concat_ws(E'\n', u.email, u.name, u.external_id)))) > 0, true)
+ORDER BY u.created_at DESC, u.id DESC
+LIMIT $3::int
+
+-- oldest-endpoints
+-- reads: webhook_endpoints_created_at_id_idx
+SELECT w.id AS "id", w.user_id AS "userId", w.url AS "url", w.events AS "events", w.listing_ids AS "listingIds", w.disabled_at AS "disabledAt", w.disabled_reason AS "disabledReason", w.failing_since AS "failingSince", w.created_at AS "createdAt" FROM webhook_endpoints w
+WHERE  (w.created_at, w.id) > ($1::timestamptz, $2::uuid)
+ORDER BY w.created_at, w.id
+LIMIT $3::int
+
+-- oldest-endpoints-of-user
+-- reads: webhook_endpoints_user_id_created_at_id_idx
+SELECT w.id AS "id", w.user_id AS "userId", w.url AS "url", w.events AS "events", w.listing_ids AS "listingIds", w.disabled_at AS "disabledAt", w.disabled_reason AS "disabledReason", w.failing_since AS "failingSince", w.created_at AS "createdAt" FROM webhook_endpoints w
+WHERE w.user_id = $4::uuid AND (w.created_at, w.id) > ($1::timestamptz, $2::uuid)
+ORDER BY w.created_at, w.id
+LIMIT $3::int
+
+-- oldest-keys
+-- reads: api_keys_created_at_id_idx
+SELECT k.id AS "id", k.prefix AS "prefix", k.mode AS "mode", k.expires_at AS "expiresAt", k.user_id AS "userId", k.label AS "label", k.created_at AS "createdAt", k.revoked_at AS "revokedAt", k.last_used_at AS "lastUsedAt", k.replaced_by AS "replacedBy"
+FROM api_keys k
+WHERE  (k.created_at, k.id) > ($1::timestamptz, $2::uuid)
+ORDER BY k.created_at, k.id
+LIMIT $3::int
+
+-- oldest-keys-of-user
+-- reads: api_keys_user_id_created_at_id_idx
+SELECT k.id AS "id", k.prefix AS "prefix", k.mode AS "mode", k.expires_at AS "expiresAt", k.user_id AS "userId", k.label AS "label", k.created_at AS "createdAt", k.revoked_at AS "revokedAt", k.last_used_at AS "lastUsedAt", k.replaced_by AS "replacedBy"
+FROM api_keys k
+WHERE k.user_id = $4::uuid AND (k.created_at, k.id) > ($1::timestamptz, $2::uuid)
+ORDER BY k.created_at, k.id
+LIMIT $3::int
+
+-- read-activity
+-- reads: worker_activity
+SELECT name, count::float8, extract(epoch FROM last_at)::float8 AS "lastAt",
+  extract(epoch FROM now() - last_at)::float8 AS age
+FROM worker_activity
+
+-- record-deliveries
+-- reads: varies
+WITH outcome AS (
+  SELECT * FROM jsonb_to_recordset($2::jsonb) AS o (
+    id bigint, state text, reason text, "pauseSeconds" int, "status" int, "body" text, "hadAddress" boolean, "durationMs" int)
+), own AS MATERIALIZED (
+  SELECT o.*, n.attempts, n.queued_at + interval '3 days' AS deadline
+  FROM outcome o JOIN webhook_deliveries n ON n.id = o.id
+  WHERE n.id = ANY(ARRAY(SELECT id FROM outcome))
+    AND ((n.state::text = 'running' AND n.worker_id = $1) OR (o.state = 'sent' AND n.state::text <> 'sent'))
+  ORDER BY n.id FOR NO KEY UPDATE OF n
+), planned AS MATERIALIZED (
+  SELECT own.*, CASE WHEN own.state = 'retrying' THEN nullif(
+    least(greatest(now() + interval '1 second' * exp(least(10, own.attempts)) * (0.8 + 0.4 * random()), now() + interval '1 second' * own."pauseSeconds" * (1 + 0.2 * random())), own.deadline),
+    own.deadline) END AS next
+  FROM own
+), recorded AS (
+  UPDATE webhook_deliveries n
+  SET state = CASE WHEN p.state = 'retrying' AND p.next IS NULL THEN 'failed' ELSE p.state END::"DeliveryState",
+    attempts = n.attempts - (p.state IN ('expired', 'out_of_scope'))::int, crashes = 0, last_error = p.reason,
+    next_attempt_at = p.next, ended_at = CASE WHEN p.next IS NULL THEN now() END, response_status = p.status, duration_ms = p."durationMs",
+    response_body = CASE WHEN p.body IS NOT NULL AND (NOT p."hadAddress" OR EXISTS (
+      SELECT FROM forms f WHERE f.id = n.form_id AND f.guest_email IS NOT NULL)) THEN p.body END
+  FROM planned p WHERE n.id = p.id AND p.state <> 'deleted'
+  RETURNING n.*
+), deleted AS (
+  DELETE FROM webhook_deliveries n USING planned p WHERE n.id = p.id AND p.state = 'deleted'
+), judged AS (
+  SELECT w.id, v.attempts, v.verdict, v."pauseSeconds", v."correlationId",
+    CASE WHEN w.paused_until > now() - interval '12 hours' THEN w.failing_since END AS since
+  FROM jsonb_to_recordset($3::jsonb) AS v (id uuid, revision int, attempts int, verdict text, "pauseSeconds" int, "correlationId" uuid)
+    JOIN webhook_endpoints w ON w.id = v.id
+  WHERE w.id = ANY(ARRAY(SELECT (v ->> 'id')::uuid FROM jsonb_array_elements($3::jsonb) AS v))
+    AND w.disabled_at IS NULL AND w.revision = v.revision AND (v.verdict <> 'accepts' OR w.failing_since IS NOT NULL)
+  ORDER BY w.id FOR NO KEY UPDATE OF w SKIP LOCKED
+), accepting AS (
+  UPDATE webhook_endpoints w SET failing_since = NULL, paused_until = NULL
+  FROM judged j WHERE w.id = j.id AND j.verdict = 'accepts'
+), failing AS (
+  UPDATE webhook_endpoints w
+  SET failing_since = coalesce(j.since, now()),
+    paused_until = greatest(
+      now() + interval '1 second' * least(exp(least(j.attempts, 10)), 60) * (0.8 + 0.2 * random()),
+      now() + interval '1 second' * j."pauseSeconds" * (1 + 0.2 * random())),
+    (disabled_at, disabled_reason) = (SELECT now(), CASE j.verdict WHEN 'gone' THEN 'gone' ELSE 'failing' END
+      WHERE j.verdict = 'gone' OR j.since < now() - interval '3 days')
+  FROM judged j WHERE w.id = j.id AND j.verdict <> 'accepts'
+  RETURNING w.id, w.user_id, w.disabled_reason, j."correlationId", j.since
+), disabled AS (
+  SELECT * FROM failing WHERE disabled_reason IS NOT NULL
+), notified AS (
+  INSERT INTO emails (kind, endpoint_id, tenant_id, check_in_date, correlation_id)
+  SELECT 'endpoint_disabled', id, user_id, now(), "correlationId" FROM disabled WHERE user_id IS NOT NULL
+), audited AS (
+  
+INSERT INTO audit_entries (actor, action, subject_id, correlation_id, details)
+SELECT 'system', 'webhook.disabled', subject_id, correlation_id, details
+FROM (SELECT id, "correlationId", jsonb_build_object('reason', disabled_reason) FROM disabled) AS entry (subject_id, correlation_id, details)
+)
+SELECT coalesce((SELECT jsonb_object_agg(state, count) FROM (
+  SELECT state, count(*) FROM recorded GROUP BY 1) AS by_state), '{}') AS states, (SELECT jsonb_agg(jsonb_build_object('id', id, 'isNew', since IS NULL, 'disabledReason', disabled_reason))
+    FROM failing) AS failing
+
+-- record-emails
+-- reads: emails_pkey
+WITH outcome AS (
+  SELECT * FROM jsonb_to_recordset($2::jsonb) AS o (
+    id bigint, state text, reason text, "pauseSeconds" int)
+), own AS MATERIALIZED (
+  SELECT o.*, n.attempts, 'infinity'::timestamptz AS deadline
+  FROM outcome o JOIN emails n ON n.id = o.id
+  WHERE n.id = ANY(ARRAY(SELECT id FROM outcome))
+    AND ((n.state::text = 'running' AND n.worker_id = $1) OR (o.state = 'sent' AND n.state::text <> 'sent'))
+  ORDER BY n.id FOR NO KEY UPDATE OF n
+), planned AS MATERIALIZED (
+  SELECT own.*, CASE WHEN own.state = 'retrying' THEN nullif(
+    least(greatest(now() + interval '1 second' * exp(least(10, own.attempts)) * (0.8 + 0.4 * random()), now() + interval '1 second' * own."pauseSeconds" * (1 + 0.2 * random())), own.deadline),
+    own.deadline) END AS next
+  FROM own
+), recorded AS (
+  UPDATE emails n
+  SET state = CASE WHEN p.state = 'retrying' AND p.next IS NULL THEN 'failed' ELSE p.state END::"EmailState",
+    attempts = n.attempts - (p.state IN ('expired', 'out_of_scope'))::int, crashes = 0, last_error = p.reason,
+    next_attempt_at = p.next, ended_at = CASE WHEN p.next IS NULL THEN now() END
+  FROM planned p WHERE n.id = p.id AND p.state <> 'deleted'
+  RETURNING n.*
+), deleted AS (
+  DELETE FROM emails n USING planned p WHERE n.id = p.id AND p.state = 'deleted'
+), audited AS (
+INSERT INTO audit_entries (actor, action, subject_id, correlation_id, details)
+SELECT 'system', 'email.expired', subject_id, correlation_id, details
+FROM (SELECT coalesce(form_id, endpoint_id), correlation_id, jsonb_build_object('emailId', id::text) FROM recorded n WHERE n.state = 'expired') AS entry (subject_id, correlation_id, details))
+SELECT coalesce((SELECT jsonb_object_agg(state, count) FROM (
+  SELECT state, count(*) FROM recorded GROUP BY 1) AS by_state), '{}') AS states
+
+-- record-event
+-- reads: memberships_listing_id_user_id_idx, webhook_endpoints_user_id_created_at_id_idx
+WITH entry AS (
+  
+INSERT INTO audit_entries (actor, actor_id, action, subject_id, correlation_id, details, actor_name)
+SELECT $1::text, $2::uuid, $3::text, subject_id, $5::uuid, details, $7::text
+FROM unnest($4::uuid[], $6::jsonb[]) AS entry (subject_id, details)
+  RETURNING id, subject_id, correlation_id, gen_random_uuid() AS event_id, clock_timestamp() AS changed_at
+), owner AS (
+  SELECT m.user_id, array_agg(m.listing_id) AS listing_ids
+  FROM memberships m WHERE m.listing_id = ANY($8::uuid[]) AND grants_scope(m.role) GROUP BY 1
+), endpoint AS (
+  SELECT w.*, owner.listing_ids AS listings_in_scope FROM owner JOIN webhook_endpoints w ON w.user_id = owner.user_id
+  UNION ALL
+  SELECT w.*, $8::uuid[] FROM webhook_endpoints w WHERE w.user_id IS NULL
+)
+INSERT INTO webhook_deliveries
+  (endpoint_id, event_id, event_type, form_id, audit_entry_id, correlation_id, created_at)
+SELECT endpoint.id, entry.event_id, $9::text, entry.subject_id, entry.id, entry.correlation_id, entry.changed_at
+FROM entry, endpoint
+WHERE endpoint.disabled_at IS NULL
+  AND (endpoint.events = '{}' OR $9::text = ANY(endpoint.events))
+  AND (endpoint.listing_ids = '{}' OR endpoint.listing_ids && endpoint.listings_in_scope)
+
+-- redeliver
+-- reads: webhook_deliveries_pkey
+UPDATE webhook_deliveries
+SET state = 'waiting', attempts = 0, crashes = 0, next_attempt_at = now(), queued_at = now(), ended_at = NULL, is_urgent = $2
+WHERE id = ANY($1::bigint[])
+
+-- register-secrets
+-- reads: nothing
+INSERT INTO secret_checks (value, newest_since)
+SELECT decode(hex, 'hex'), CASE WHEN position = 1 THEN clock_timestamp() END
+FROM unnest($1::text[]) WITH ORDINALITY AS listed(hex, position)
+ON CONFLICT (value) DO UPDATE SET newest_since =
+  CASE WHEN $2::boolean THEN coalesce(excluded.newest_since, secret_checks.newest_since)
+  ELSE coalesce(secret_checks.newest_since, excluded.newest_since) END
+
+-- registered-secrets
+-- reads: secret_checks
+SELECT encode(value, 'hex') AS value FROM secret_checks WHERE newest_since IS NOT NULL
+
+-- reimport-listings
+-- reads: listings_id_created_at_key
+UPDATE listings t SET (external_id,title,address,city,country,zip_code,timezone,active,district,max_people_in_listing,max_vehicles,allow_pets,language) = (
+  SELECT p.external_id,p.title,p.address,p.city,p.country,p.zip_code,p.timezone,p.active,p.district,p.max_people_in_listing,p.max_vehicles,p.allow_pets,p.language FROM jsonb_populate_record(t, changed.fields) p
+)
+FROM unnest($1::uuid[], $2::jsonb[]) AS changed (id, fields)
+WHERE t.id = changed.id
+RETURNING t.id
+
+-- reimport-users
+-- reads: users_pkey
+UPDATE users t SET (external_id,email,name) = (
+  SELECT p.external_id,p.email,p.name FROM jsonb_populate_record(t, changed.fields) p
+)
+FROM unnest($1::uuid[], $2::jsonb[]) AS changed (id, fields)
+WHERE t.id = changed.id AND t.email <> t.id || '@erased.invalid'
+RETURNING t.id
+
+-- release-deliveries
+-- reads: webhook_deliveries_pkey, webhook_deliveries_unsent_idx
+UPDATE webhook_deliveries n
+SET attempts = n.attempts - 1, crashes = n.crashes + 1,
+  state = CASE WHEN (n.crashes + 1 >= $2::int) THEN 'failed' WHEN n.attempts > 1 THEN 'retrying' ELSE 'waiting' END::"DeliveryState",
+  last_error = CASE WHEN (n.crashes + 1 >= $2::int) THEN $3 ELSE n.last_error END,
+  next_attempt_at = CASE WHEN NOT (n.crashes + 1 >= $2::int) THEN now() + interval '1 second' * exp(least(10, n.crashes + 1)) * (0.8 + 0.4 * random()) END,
+  ended_at = CASE WHEN (n.crashes + 1 >= $2::int) THEN now() END
+WHERE n.id = ANY(ARRAY(
+  SELECT id FROM webhook_deliveries WHERE state = 'running' AND state <> 'sent' AND heartbeat_at < now() - make_interval(secs => $1)
+  FOR NO KEY UPDATE SKIP LOCKED))
+RETURNING jsonb_strip_nulls(jsonb_build_object(
+  'deliveryId', n.event_id, 'formId', n.form_id, 'endpointId', n.endpoint_id, 'correlationId', n.correlation_id)) AS facts, n.crashes, CASE WHEN n.state = 'failed' THEN n.last_error END AS "givenUp"
+
+-- release-emails
+-- reads: emails_pkey, emails_unsent_idx
+UPDATE emails n
+SET attempts = n.attempts - 1, crashes = n.crashes + 1,
+  state = CASE WHEN (n.crashes + 1 >= $2::int) THEN 'failed' WHEN n.attempts > 1 THEN 'retrying' ELSE 'waiting' END::"EmailState",
+  last_error = CASE WHEN (n.crashes + 1 >= $2::int) THEN $3 ELSE n.last_error END,
+  next_attempt_at = CASE WHEN NOT (n.crashes + 1 >= $2::int) THEN now() + interval '1 second' * exp(least(10, n.crashes + 1)) * (0.8 + 0.4 * random()) END,
+  ended_at = CASE WHEN (n.crashes + 1 >= $2::int) THEN now() END
+WHERE n.id = ANY(ARRAY(
+  SELECT id FROM emails WHERE state = 'running' AND state <> 'sent' AND heartbeat_at < now() - make_interval(secs => $1)
+  FOR NO KEY UPDATE SKIP LOCKED))
+RETURNING jsonb_strip_nulls(jsonb_build_object(
+  'emailId', n.id::text, 'formId', n.form_id, 'endpointId', n.endpoint_id, 'correlationId', n.correlation_id)) AS facts, n.crashes, CASE WHEN n.state = 'failed' THEN n.last_error END AS "givenUp"
+
+-- release-fingerprint
+-- reads: creations_pkey
+UPDATE creations SET current_fingerprint = NULL WHERE form_id = $1::uuid
+
+-- remove-member
+-- reads: memberships_listing_id_user_id_idx
+DELETE FROM memberships WHERE user_id = $1::uuid AND listing_id = $2::uuid RETURNING role::text
+
+-- renew-creation
+-- reads: creations_holder_id_current_fingerprint_key, creations_pkey
+UPDATE creations c SET fingerprint = $2::bytea, secret_id = $3::text, current_fingerprint =
+  CASE WHEN c.current_fingerprint IS NOT NULL AND NOT EXISTS (
+    SELECT FROM creations o
+    WHERE o.holder_id = c.holder_id AND o.current_fingerprint = $2::bytea AND o.form_id <> c.form_id
+  ) THEN $2::bytea END
+WHERE c.form_id = $1::uuid
+
+-- renew-endpoint
+-- reads: webhook_endpoints_pkey
+UPDATE webhook_endpoints SET secret = $2::bytea, previous_secrets = $3::bytea[] WHERE id = $1::uuid
+
+-- renew-forms
+-- reads: forms_pkey
+UPDATE forms f SET guest_email = renewed.guest_email, fingerprint = renewed.fingerprint
+FROM unnest($1::uuid[], $2::bytea[], $3::bytea[]) AS renewed(id, guest_email, fingerprint) WHERE f.id = renewed.id
+
+-- retry-email
+-- reads: emails_pkey, forms_pkey
+UPDATE emails n
+SET state = 'waiting', attempts = 0, crashes = 0, next_attempt_at = now(), ended_at = NULL, is_urgent = true
+WHERE n.id = ANY($1::bigint[])
+  AND NOT (n.kind = 'invitation' AND (SELECT (coalesce(f.check_out_date <= now(), false) OR f.status <> 'SENT') FROM forms f WHERE f.id = n.form_id))
+RETURNING n.id::text, n.form_id::text AS "formId", (SELECT f.listing_id FROM forms f WHERE f.id = n.form_id) AS "listingId",
+(SELECT f.check_in_date FROM forms f WHERE f.id = n.form_id) AS "checkInDate", n.endpoint_id::text AS "endpointId", n.state, n.attempts,
+n.last_error AS "lastError", n.heartbeat_at AS "lastAttemptAt", n.next_attempt_at AS "runAt",
+CASE WHEN n.state = 'sent' THEN n.ended_at END AS "sentAt"
+
+-- retry-failed-emails
+-- reads: emails_pkey, forms_pkey
+UPDATE emails n
+SET state = 'waiting', attempts = 0, crashes = 0, next_attempt_at = now(), ended_at = NULL, is_urgent = false
+WHERE n.id = ANY($1::bigint[])
+  AND NOT (n.kind = 'invitation' AND (SELECT (coalesce(f.check_out_date <= now(), false) OR f.status <> 'SENT') FROM forms f WHERE f.id = n.form_id))
+RETURNING n.id::text, n.form_id::text AS "formId", (SELECT f.listing_id FROM forms f WHERE f.id = n.form_id) AS "listingId",
+(SELECT f.check_in_date FROM forms f WHERE f.id = n.form_id) AS "checkInDate", n.endpoint_id::text AS "endpointId", n.state, n.attempts,
+n.last_error AS "lastError", n.heartbeat_at AS "lastAttemptAt", n.next_attempt_at AS "runAt",
+CASE WHEN n.state = 'sent' THEN n.ended_at END AS "sentAt"
+
+-- roles-of-file
+-- reads: memberships_listing_id_user_id_idx
+SELECT (
+  SELECT m.role::text FROM memberships m WHERE m.user_id = wanted.user_id AND m.listing_id = wanted.listing_id
+) AS role
+FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS wanted (user_id, listing_id, position)
+ORDER BY wanted.position
+
+-- rotate-endpoint-secret
+-- reads: webhook_endpoints_pkey
+UPDATE webhook_endpoints w
+SET secret = $2::bytea, (previous_secrets, previous_secrets_until) = (
+  SELECT array_agg(previous.secret), array_agg(previous.until)
+  FROM (
+    SELECT w.secret, now() + interval '24 hours' AS until
+    UNION ALL
+    (SELECT p.secret, p.until FROM unnest(w.previous_secrets, w.previous_secrets_until) AS p (secret, until)
+     WHERE p.until > now() ORDER BY p.until DESC LIMIT 4)
+  ) previous
+)
+WHERE w.id = $1::uuid RETURNING w.previous_secrets_until[1] AS until
+
+-- sealed-endpoints
+-- reads: webhook_endpoints_pkey
+SELECT w.id::text, w.secret, w.previous_secrets AS "previousSecrets" FROM webhook_endpoints w WHERE w.id > $1::uuid ORDER BY w.id LIMIT 200
+
+-- secret-checks
+-- reads: secret_checks
+SELECT encode(value, 'hex') AS value, newest_since IS NOT NULL AS "wasNewest"
+FROM secret_checks ORDER BY newest_since DESC NULLS LAST
+
+-- serialize-equal-creates
+-- reads: nothing
+SELECT pg_advisory_xact_lock(lock) FROM unnest($1::bigint[]) AS lock
+
+-- set-endpoint-url
+-- reads: webhook_endpoints_pkey
+UPDATE webhook_endpoints w SET url = $2, failing_since = NULL, paused_until = NULL, revision = revision + 1 WHERE w.id = $1::uuid AND w.url <> $2
+
+-- set-members
+-- reads: listings_id_created_at_key
+INSERT INTO memberships (user_id, listing_id, listing_created_at, role)
+SELECT new.user_id, l.id, l.created_at, new.role
+FROM listings l, unnest($2::uuid[], $3::"MembershipRole"[]) AS new (user_id, role)
+WHERE l.id = $1::uuid
+ON CONFLICT (user_id, listing_id) DO UPDATE SET role = excluded.role
+
+-- start-session
+-- reads: operator_sessions
+WITH ended AS (DELETE FROM operator_sessions WHERE NOT (created_at > now() - interval '8 hours' AND last_used_at > now() - interval '30 minutes'))
+INSERT INTO operator_sessions (hash, name) VALUES ($1::bytea, $2)
+
+-- store-erasures
+-- reads: nothing
+INSERT INTO erasures (address_hash, erased_at)
+SELECT * FROM unnest($1::text[], $2::timestamptz[])
+ON CONFLICT (address_hash) DO UPDATE SET erased_at = greatest(erasures.erased_at, excluded.erased_at)
+RETURNING erased_at AS "erasedAt", address_hash AS "addressHash"
+
+-- store-needs
+-- reads: secret_checks
+UPDATE secret_checks s SET needed_until = CASE WHEN NOT has_data THEN coalesce(until, now()) END
+FROM unnest($1::text[], $2::boolean[], $3::timestamptz[]) AS use(value, has_data, until)
+WHERE s.value = decode(use.value, 'hex')
+
+-- stored-addresses
+-- reads: forms_pkey
+SELECT f.id::text, f.guest_email, (extract(epoch FROM f.created_at) * 1000)::float8 AS "createdMs" FROM forms f
+WHERE f.guest_email IS NOT NULL AND f.id > $1::uuid
+ORDER BY f.id LIMIT 200
+
+-- test-endpoint
+-- reads: nothing
+INSERT INTO webhook_deliveries AS n (endpoint_id, event_id, event_type, is_urgent, correlation_id)
+VALUES ($1::uuid, gen_random_uuid(), 'webhook.test', true, $2::uuid)
+RETURNING n.event_id AS id, n.endpoint_id AS "endpointId", n.event_type AS event, n.form_id AS "formId", n.state,
+n.attempts, n.response_status AS "responseStatus", n.response_body AS "responseBody", n.duration_ms AS "durationMs",
+n.last_error AS "lastError", n.next_attempt_at AS "nextAttemptAt", n.created_at AS "createdAt",
+CASE WHEN n.state = 'sent' THEN n.ended_at END AS "deliveredAt"
+
+-- time-zone-names
+-- reads: nothing
+SELECT name FROM pg_timezone_names
+
+-- update-endpoint
+-- reads: webhook_endpoints_pkey
+UPDATE webhook_endpoints w
+SET (events, listing_ids) = (SELECT p.events, p.listing_ids FROM jsonb_populate_record(w, $2::jsonb) p)
+WHERE w.id = $1::uuid
+RETURNING w.id AS "id", w.user_id AS "userId", w.url AS "url", w.events AS "events", w.listing_ids AS "listingIds", w.disabled_at AS "disabledAt", w.disabled_reason AS "disabledReason", w.failing_since AS "failingSince", w.created_at AS "createdAt"
+
+-- update-form
+-- reads: emails_form_id_idx, forms_pkey, memberships_listing_id_user_id_idx, users_pkey
+WITH moved AS (
+UPDATE emails n SET check_in_date = moved.check_in_date, tenant_id = moved.tenant_id
+FROM (SELECT $4::timestamptz AS check_in_date, coalesce((SELECT u.id FROM (
+SELECT u.id, u.name, u.email FROM memberships m JOIN users u ON u.id = m.user_id
+WHERE m.listing_id = $2::uuid AND m.role = 'OWNER' AND u.email <> u.id || '@erased.invalid'
+ORDER BY u.created_at, u.id LIMIT 1) AS u), $2::uuid) AS tenant_id) AS moved
+WHERE n.form_id = $1::uuid AND n.state::text IN ('waiting', 'retrying', 'failed', 'expired') AND moved.check_in_date IS NOT NULL
+  AND (n.check_in_date, n.tenant_id) <> (moved.check_in_date, moved.tenant_id))
+UPDATE forms f
+SET listing_id = $2::uuid,status = $3::text,check_in_date = $4::timestamptz,check_out_date = $5::timestamptz,number_of_guests = $6::int,number_of_vehicles = $7::int,number_of_pets = $8::int,guest_email = $9::bytea,fingerprint = $10::bytea
+WHERE id = $1::uuid
+RETURNING f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt"
+
+-- update-user
+-- reads: users_pkey
+UPDATE users u SET (email, name) = (SELECT p.email, p.name FROM jsonb_populate_record(u, $2::jsonb) p)
+WHERE u.id = $1::uuid AND u.email <> u.id || '@erased.invalid'
+RETURNING u.id AS "id", u.email AS "email", u.name AS "name", u.external_id AS "externalId", u.created_at AS "createdAt"
+
+-- use-session
+-- reads: operator_sessions_pkey
+UPDATE operator_sessions SET last_used_at = greatest(last_used_at, now() - make_interval(secs => $2))
+WHERE hash = $1::bytea
+
+-- user
+-- reads: users_pkey
+SELECT id FROM users WHERE id = $1::uuid
+
+-- user-by-email
+-- reads: users_email_lower_key
+SELECT id FROM users WHERE lower(email COLLATE "C") = $1
+
+-- users-of-file
+-- reads: users_email_lower_key, users_external_id_key, users_pkey
+SELECT t.id, t.external_id AS "externalId", t.email AS "email", t.name AS "name" FROM users t WHERE (t.external_id = ANY ($1::text[]) OR t.id = ANY ($2::uuid[]) OR lower(t.email COLLATE "C") = ANY ($3::text[])) AND t.email <> t.id || '@erased.invalid'
+
+-- worker-start
+-- reads: nothing
+SELECT 1
