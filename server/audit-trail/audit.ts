@@ -1,5 +1,5 @@
 import type { Context } from "../access/context.js";
-import { queryIn, type Sql, type Transaction } from "../database/db.js";
+import type { Sql } from "../database/db.js";
 
 export type Details = Record<string, string | number | boolean | null | string[]>;
 
@@ -20,13 +20,13 @@ export const auditBySystemSql = (action: string, rows: string) => `
  * each, must contain only ids and field names, never personal data.
  */
 export async function audit(
-  tx: Sql | Transaction,
+  tx: Sql,
   by: Pick<Context, "principal" | "correlationId">,
   action: string,
   subjects: string | readonly string[],
   details: Details | Details[] = {},
 ): Promise<void> {
-  await queryIn(tx, "audit", INSERT_ENTRIES, entryValues(by, action, subjects, details));
+  await tx.query("audit", INSERT_ENTRIES, entryValues(by, action, subjects, details));
 }
 
 /** The parameters $1 to $7 of `INSERT_ENTRIES`. */

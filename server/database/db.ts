@@ -2,13 +2,10 @@ import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { PrismaPg } from "@prisma/adapter-pg";
 import pg from "pg";
-import { type Prisma, PrismaClient } from "../../prisma/client/client.js";
+import { PrismaClient } from "../../prisma/client/client.js";
 import { classify, databaseFailure, type Failure, type StopSignal } from "./failures.js";
-import { type DbSettings, openPool, transactionTimeoutMs } from "./pool.js";
+import { type DbSettings, openPool } from "./pool.js";
 import { checkPrimary } from "./primary.js";
-
-/** A transaction of Prisma's typed client. */
-export type Transaction = Prisma.TransactionClient;
 
 /** Values that pg can always serialize: when COMMIT is sent behind a statement, the statement may fail only in Postgres. */
 type SqlValue = string | number | bigint | boolean | null | undefined | Uint8Array | readonly SqlValue[];
@@ -31,25 +28,16 @@ export interface SqlTransaction extends Sql {
   commit<Work extends unknown[]>(...work: Work): Promise<{ [Index in keyof Work]: Awaited<Work[Index]> }>;
 }
 
-/** Runs SQL in a transaction of either kind. */
-export const queryIn = <Row extends object>(
-  tx: Sql | Transaction,
-  name: string,
-  text: string,
-  values: SqlValue[],
-): Promise<Row[]> => ("query" in tx ? tx.query<Row>(name, text, values) : tx.$queryRawUnsafe<Row[]>(text, ...values));
-
-/** Access to the database: Prisma's client, and prepared SQL on the same pool. */
+/** Access to the database: prepared SQL, and Prisma's client on the same pool. */
 export interface Db extends Sql {
   /** Contains the password. */
   url: string;
   prisma: PrismaClient;
   pool: pg.Pool;
-  /** Runs `work` in a READ COMMITTED transaction of Prisma's client. Retries it from the start after a conflict. */
-  transaction<Result>(work: (tx: Transaction) => Promise<Result>): Promise<Result>;
   /**
-   * Like `transaction`, with prepared SQL. After `signal` aborts, no statement is sent, not even COMMIT, and it rejects with
-   * the signal's reason. Statements that were already sent complete. The first must not write (see `inTransaction`).
+   * Runs `work` in a READ COMMITTED transaction. Retries it from the start after a conflict. After `signal` aborts, no
+   * statement is sent, not even COMMIT, and it rejects with the signal's reason. Statements that were already sent complete.
+   * The first must not write (see `inTransaction`).
    */
   sqlTransaction<Result>(work: (tx: SqlTransaction) => Promise<Result>, signal?: StopSignal): Promise<Result>;
   /** Like `sqlTransaction`, on its own connection, for operator calls that take longer than a request may. */
@@ -85,10 +73,6 @@ export function openDb(settings: DbSettings, { onError, onFailure, observe }: Db
   });
   const prisma = new PrismaClient({
     adapter: new PrismaPg(pool, prepared ? { statementNameGenerator: ({ sql }) => statementName(sql) } : {}),
-    transactionOptions: {
-      maxWait: settings.DATABASE_CONNECT_TIMEOUT_MS,
-      timeout: transactionTimeoutMs(settings),
-    },
   });
   const report = (error: unknown) => {
     const failure = databaseFailure(error);
@@ -100,7 +84,6 @@ export function openDb(settings: DbSettings, { onError, onFailure, observe }: Db
     prisma,
     pool,
     ...sqlOver(pool, { prepared, observe, onFailure: report }),
-    transaction: (work) => retrying(() => prisma.$transaction(work, READ_COMMITTED)),
     sqlTransaction: (work, signal) =>
       retrying(async () => {
         signal?.throwIfAborted();
@@ -115,7 +98,6 @@ export function openDb(settings: DbSettings, { onError, onFailure, observe }: Db
 }
 
 // Explicit because the role may have another default.
-const READ_COMMITTED = { isolationLevel: "ReadCommitted" } as const;
 const BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
 /** Names a statement of Prisma's client, so that Postgres plans it once per connection. */

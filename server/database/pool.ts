@@ -14,11 +14,8 @@ export type DbSettings = Pick<
   | "DATABASE_LOCK_TIMEOUT_MS"
 >;
 
-/** Timeout of a transaction, in statement timeouts. */
-const TRANSACTION_STATEMENTS = 4;
-
-export const transactionTimeoutMs = ({ DATABASE_STATEMENT_TIMEOUT_MS }: DbSettings) =>
-  DATABASE_STATEMENT_TIMEOUT_MS * TRANSACTION_STATEMENTS;
+/** How long a transaction may be idle, in statement timeouts. */
+const IDLE_STATEMENTS = 4;
 
 /** Settings required in every session. If DATABASE_PREPARED is false, they must be stored with the role. */
 export const sessionSettings = (settings: DbSettings) => ({
@@ -28,7 +25,7 @@ export const sessionSettings = (settings: DbSettings) => ({
   plan_cache_mode: "force_generic_plan",
   statement_timeout: `${settings.DATABASE_STATEMENT_TIMEOUT_MS}`,
   lock_timeout: `${settings.DATABASE_LOCK_TIMEOUT_MS}`,
-  idle_in_transaction_session_timeout: `${transactionTimeoutMs(settings)}`,
+  idle_in_transaction_session_timeout: `${settings.DATABASE_STATEMENT_TIMEOUT_MS * IDLE_STATEMENTS}`,
 });
 
 export interface Connections {

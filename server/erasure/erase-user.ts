@@ -2,7 +2,6 @@ import type { z } from "zod";
 import type { Call, OperatorContext } from "../access/context.js";
 import { audit } from "../audit-trail/audit.js";
 import { MAX_LIMIT } from "../constants.js";
-import { queryIn } from "../database/db.js";
 import { revokeKeysOfUser } from "../keys/store.js";
 import { findWithoutOwner, removeMembershipsOfUser } from "../memberships/store.js";
 import { ERASED_EMAIL, getUser } from "../users/store.js";
@@ -22,10 +21,10 @@ export async function eraseUser({
 }: Call<typeof eraseUserInput, OperatorContext>): Promise<z.output<typeof erasedUser>> {
   await getUser({ ctx, input: { id } });
   const removed = await removeMembershipsOfUser(ctx, id);
-  const revokedKeys = await ctx.services.db.transaction(async (tx) => {
-    await queryIn(tx, "lock-user-to-erase", LOCK, [id]);
+  const revokedKeys = await ctx.services.db.sqlTransaction(async (tx) => {
+    await tx.query("lock-user-to-erase", LOCK, [id]);
     const revoked = await revokeKeysOfUser(tx, ctx, id);
-    await queryIn(tx, "erase-user", ERASE, [id]);
+    await tx.query("erase-user", ERASE, [id]);
     await audit(tx, ctx, "user.erased", id);
     return revoked;
   });

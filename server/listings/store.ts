@@ -4,21 +4,19 @@ import { membershipInScope } from "../access/scope.js";
 import { audit } from "../audit-trail/audit.js";
 import { ON_PRIMARY } from "../database/primary.js";
 import { notFound } from "../errors.js";
+import { setRoles } from "../memberships/store.js";
 import { type Page, readPage } from "../resources/paging.js";
-import { containsSql, selectList, selectOf, toSqlRow } from "../resources/resource.js";
+import { containsSql, selectList, snakeCase, toColumns } from "../resources/resource.js";
 import { lockUsers } from "../users/store.js";
 import { omitUndefined, uuidOrNull } from "../values.js";
 import type * as schema from "./schema.js";
-import { type Listing, listing, type OperatorListing, operatorListing } from "./schema.js";
+import { type Listing, listing, type OperatorListing, operatorListing, updateInput } from "./schema.js";
 import { canonicalTimeZone } from "./timezones.js";
 
 /** Select list of the public listing over `listings l`. */
 const COLUMNS = selectList(listing, "l");
 
 const OPERATOR_COLUMNS = selectList(operatorListing, "l");
-
-/** The same for Prisma's client. */
-const SELECT = selectOf(operatorListing);
 
 const GET = `
   SELECT ${COLUMNS}
@@ -107,33 +105,50 @@ export function listAllListings({ ctx, input }: Call<typeof schema.listAllInput>
   });
 }
 
+/** The columns of the fields that the operator sets. */
+const SET = Object.keys(updateInput.omit({ id: true }).shape).map(snakeCase);
+
+const CREATE = `
+  INSERT INTO listings AS l (public_id, ${SET})
+  SELECT public_id, ${SET} FROM jsonb_populate_record(NULL::listings, $1::jsonb)
+  RETURNING ${OPERATOR_COLUMNS}`;
+
 export async function createListing({ ctx, input }: Call<typeof schema.createInput>): Promise<OperatorListing> {
   const { db } = ctx.services;
   const timezone = await canonicalTimeZone(db, input.timezone);
-  return db.transaction(async (tx) => {
+  return db.sqlTransaction(async (tx) => {
     const { ownerId, ...fields } = input;
     await lockUsers(tx, [ownerId], "ownerId");
-    const data = { publicId: nanoid(), ...omitUndefined(fields), timezone };
-    const row = await tx.listing.create({ data, select: SELECT });
-    await tx.membership.create({
-      data: { userId: ownerId, listingId: row.id, listingCreatedAt: row.createdAt, role: "OWNER" },
-    });
+    const data = JSON.stringify(toColumns({ ...fields, publicId: nanoid(), timezone }));
+    const [row] = await tx.query<OperatorListing>("insert-listing", CREATE, [data]);
+    if (!row) throw new Error("the statement wrote no listing");
+    await setRoles(tx, [{ listingId: row.id, userId: ownerId, role: "OWNER" }]);
     await audit(tx, ctx, "listing.created", row.id, { ownerId });
-    return toSqlRow(row);
+    return row;
   });
 }
+
+// Populates from the current row, so that fields that are not given keep their values.
+const UPDATE = `
+  UPDATE listings l
+  SET (${SET}) = (SELECT ${SET.map((column) => `p.${column}`)} FROM jsonb_populate_record(l, $2::jsonb) p)
+  WHERE l.id = $1::uuid
+  RETURNING ${OPERATOR_COLUMNS}`;
 
 export async function updateListing({ ctx, input }: Call<typeof schema.updateInput>): Promise<OperatorListing> {
   const { db } = ctx.services;
   const { id, ...change } = input;
   const timezone = change.timezone === undefined ? undefined : await canonicalTimeZone(db, change.timezone);
-  return db.transaction(async (tx) => {
+  return db.sqlTransaction(async (tx) => {
+    const [stored] = await tx.query<OperatorListing>("any-listing", GET_ANY, [id]);
+    if (!stored) throw notFound("listing");
     const data = omitUndefined({ ...change, timezone });
-    const [row] = await tx.listing.updateManyAndReturn({ where: { id }, data, select: SELECT });
-    if (!row) throw notFound("listing");
     const fields = Object.keys(data);
+    if (fields.length === 0) return stored;
+    const values = [id, JSON.stringify(toColumns(data))];
+    const [row = stored] = await tx.query<OperatorListing>("update-listing", UPDATE, values);
     const details = { fields, ...(data.active !== undefined && { active: data.active }) };
-    if (fields.length > 0) await audit(tx, ctx, "listing.updated", row.id, details);
-    return toSqlRow(row);
+    await audit(tx, ctx, "listing.updated", id, details);
+    return row;
   });
 }

@@ -28,17 +28,22 @@ const SET = `
   ON CONFLICT (user_id, listing_id) DO UPDATE SET role = excluded.role`;
 
 /**
- * Sets and audits roles on listings that the transaction has locked. One listing per statement: with more, the trigger would
+ * Sets roles on listings that the transaction has locked or created. One listing per statement: with more, the trigger would
  * read all forms instead of those of the listing.
  */
-export async function setRoles(tx: Sql, context: Context, members: readonly Membership[]): Promise<void> {
-  const listingIds = members.map(({ listingId }) => listingId);
+export async function setRoles(tx: Sql, members: readonly Membership[]): Promise<void> {
   const setOn = (listingId: string) => {
     const ofListing = members.filter((member) => member.listingId === listingId);
     const users = ofListing.map(({ userId }) => userId);
     return tx.query("set-members", SET, [listingId, users, ofListing.map(({ role }) => role)]);
   };
-  await Promise.all([...new Set(listingIds)].map(setOn));
+  await Promise.all([...new Set(members.map(({ listingId }) => listingId))].map(setOn));
+}
+
+/** Also audits them. */
+export async function setMembers(tx: Sql, context: Context, members: readonly Membership[]): Promise<void> {
+  await setRoles(tx, members);
+  const listingIds = members.map(({ listingId }) => listingId);
   const details = members.map(({ userId, role }) => ({ userId, role }));
   await audit(tx, context, "member.set", listingIds, details);
 }
@@ -51,7 +56,7 @@ export const setMember = ({ ctx, input }: Call<typeof schema.setMemberInput>): P
     await lockUsers(tx, [input.userId], "userId");
     const [locked] = await lockListings(tx, [input.listingId]);
     if (!locked) throw invalid([{ field: "listingId", issue: "no listing has this id" }]);
-    await setRoles(tx, ctx, [input]);
+    await setMembers(tx, ctx, [input]);
     return input;
   });
 

@@ -2,7 +2,7 @@ import type { z } from "zod";
 import type { Context } from "../access/context.js";
 import type { Sql } from "../database/db.js";
 import type { setMemberInput } from "../memberships/schema.js";
-import { lockListings, setRoles } from "../memberships/store.js";
+import { lockListings, setMembers } from "../memberships/store.js";
 import { lockUsers } from "../users/store.js";
 import { assertNoIssues, countOutcomes } from "./outcomes.js";
 import type { Counts, MembershipRow, Outcome } from "./schema.js";
@@ -88,6 +88,6 @@ async function setTogether(tx: Sql, context: Context, members: readonly Member[]
   // Again, because another import may have set them.
   const outcomes = await outcomesOf(tx, members);
   const changed = members.filter((_, index) => outcomes[index] !== "unchanged");
-  await setRoles(tx, context, changed);
+  await setMembers(tx, context, changed);
   return outcomes;
 }

@@ -16,26 +16,14 @@ export const columnsOf = (fields: readonly string[], alias: string): string =>
 /** Returns the select list of a resource. */
 export const selectList = ({ shape }: z.ZodObject, alias: string): string => columnsOf(Object.keys(shape), alias);
 
-/** Returns every field of a resource with this value. */
-const fillFields = <Shape extends z.ZodRawShape, Value>({ shape }: z.ZodObject<Shape>, value: Value) =>
-  Object.fromEntries(Object.keys(shape).map((field) => [field, value])) as { [Field in keyof Shape]: Value };
-
-/** Returns the same columns as a `select` of Prisma's client. */
-export const selectOf = <Shape extends z.ZodRawShape>(schema: z.ZodObject<Shape>) => fillFields(schema, true as const);
-
 /** Returns every field of a resource as null, to fill in fields that did not exist when a row was stored. */
-export const nullFields = <Shape extends z.ZodRawShape>(schema: z.ZodObject<Shape>) => fillFields(schema, null);
+export const nullFields = <Shape extends z.ZodRawShape>({ shape }: z.ZodObject<Shape>) =>
+  Object.fromEntries(Object.keys(shape).map((field) => [field, null])) as { [Field in keyof Shape]: null };
 
-/** A row as read by prepared SQL: instants are text (see `Sql` in db.ts). */
+/** A row of Prisma's types as SQL reads it: instants are text (see `Sql` in db.ts). */
 export type SqlRow<Row> = {
   [Column in keyof Row]: Date extends Row[Column] ? Exclude<Row[Column], Date> | string : Row[Column];
 };
-
-/** Converts a row that Prisma's client has read. */
-export const toSqlRow = <Row extends object>(row: Row): SqlRow<Row> =>
-  Object.fromEntries(
-    Object.entries(row).map(([column, value]) => [column, value instanceof Date ? value.toISOString() : value]),
-  ) as SqlRow<Row>;
 
 /** SQL: whether one of the columns contains the text in this parameter, ignoring case. True if the parameter is null. */
 export const containsSql = (parameter: string, columns: readonly string[]) =>

@@ -1,6 +1,6 @@
 import type pg from "pg";
 import { afterAll, beforeEach, describe, expect, test, vi } from "vitest";
-import { openDb, type Sql, type SqlTransaction, type Transaction } from "../../server/database/db.js";
+import { openDb, type Sql, type SqlTransaction } from "../../server/database/db.js";
 import { classify, toServiceError } from "../../server/database/failures.js";
 import { ServiceError } from "../../server/errors.js";
 import { createTestDatabase } from "../support/database.js";
@@ -23,15 +23,18 @@ beforeEach(async () => {
 const openOne = () => openTestDb({ DATABASE_URL: url, DATABASE_POOL_SIZE: 1 });
 const countUsers = (name: string, on = db) => on.prisma.user.count({ where: { name } });
 
-describe("transaction()", () => {
+describe("sqlTransaction()", () => {
+  const rename = (tx: Sql, name: string) =>
+    tx.query("rename", "UPDATE users SET name = $1 WHERE email = 'a@example.com' RETURNING name", [name]);
+
   test("is retried from the start after a conflict, and commits once", async () => {
     let attempts = 0;
-    const result = await db.transaction(async (tx) => {
+    const result = await db.sqlTransaction(async (tx) => {
       attempts++;
-      await tx.$executeRaw`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ`;
-      await tx.user.create({ data: { email: `attempt${attempts}@example.com` } });
+      await tx.query("level", "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", []);
+      await tx.query("insert", "INSERT INTO users (email) VALUES ($1)", [`attempt${attempts}@example.com`]);
       if (attempts < 3) await other.query("UPDATE users SET name = name || 'x' WHERE email = 'a@example.com'");
-      await tx.user.updateMany({ where: { email: "a@example.com" }, data: { name: `attempt ${attempts}` } });
+      await rename(tx, `attempt ${attempts}`);
       return attempts;
     });
     expect(result).toBe(3);
@@ -41,13 +44,13 @@ describe("transaction()", () => {
 
   test("is not retried after other failures", async () => {
     for (const failing of [
-      (tx: Transaction) => tx.$queryRaw`SELECT * FROM no_such_table`,
-      (tx: Transaction) => tx.$queryRaw`SELECT pg_terminate_backend(pg_backend_pid())::text`,
+      (tx: Sql) => tx.query("missing", "SELECT * FROM no_such_table", []),
+      (tx: Sql) => tx.query("terminate", "SELECT pg_terminate_backend(pg_backend_pid())::text", []),
       () => Promise.reject(new ServiceError("RESOURCE_NOT_FOUND")),
     ]) {
       let attempts = 0;
       await catchError(
-        db.transaction(async (tx) => {
+        db.sqlTransaction(async (tx) => {
           attempts++;
           await failing(tx);
         }),
@@ -55,11 +58,6 @@ describe("transaction()", () => {
       expect(attempts).toBe(1);
     }
   });
-});
-
-describe("sqlTransaction()", () => {
-  const rename = (tx: Sql, name: string) =>
-    tx.query("rename", "UPDATE users SET name = $1 WHERE email = 'a@example.com' RETURNING name", [name]);
 
   test("gives up after four attempts with 503 and retryAfter", async () => {
     let attempts = 0;

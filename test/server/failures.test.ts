@@ -1,18 +1,16 @@
 import { createServer, type Socket } from "node:net";
 import type pg from "pg";
 import { afterAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { type Db, openDb, type Transaction } from "../../server/database/db.js";
+import { type Db, openDb } from "../../server/database/db.js";
 import { classify, type Failure, needsOperator, toServiceError } from "../../server/database/failures.js";
 import type { DbSettings } from "../../server/database/pool.js";
 import { ServiceError } from "../../server/errors.js";
 import { createTestDatabase } from "../support/database.js";
-import { waitForBlocked } from "../support/locks.js";
 import { freePort, listenLocally } from "../support/network.js";
 import { catchError, LONG_TIMEOUTS, openClient, openTestDb } from "./open-test-db.js";
 
 const { url } = await createTestDatabase();
 const db = openDb({ DATABASE_URL: url, ...LONG_TIMEOUTS });
-await db.prisma.user.createMany({ data: [{ email: "a@example.com" }, { email: "b@example.com" }] });
 afterAll(() => db.close());
 
 /** A connection outside the pool. */
@@ -39,23 +37,15 @@ async function openOn(serve: (socket: Socket) => unknown, settings: Partial<DbSe
   return openWith({ DATABASE_URL: `postgres://postgres@127.0.0.1:${port}/x`, ...settings });
 }
 
-/** Every way in which the service runs SQL text, and reads with Prisma's typed client. */
+/** Every way in which the service runs SQL whose failure it classifies. */
 const CLIENTS: [name: string, (on: Db, sql: string) => Promise<unknown>][] = [
   ["db.query", (on, sql) => on.query(sql.slice(0, 60), sql, [])],
   ["db.sqlTransaction", (on, sql) => on.sqlTransaction((tx) => tx.query(sql.slice(0, 60), sql, []))],
-  ["Prisma raw query", (on, sql) => on.prisma.$queryRawUnsafe(sql)],
-  ["Prisma raw execute in a transaction", (on, sql) => on.prisma.$transaction((tx) => tx.$executeRawUnsafe(sql))],
-];
-const TYPED: typeof CLIENTS = [
-  ["Prisma typed query in a transaction", (on) => on.prisma.$transaction((tx) => tx.user.findFirst())],
 ];
 
-/** Runs the SQL with all clients at once, without SQL also with the typed one. Returns what they fail with, by client. */
-async function failAll<Result>(on: Db, read: (error: unknown) => Result, sql?: string) {
-  const clients = sql === undefined ? [...CLIENTS, ...TYPED] : CLIENTS;
-  const failed = clients.map(
-    async ([name, run]) => [name, read(await catchError(run(on, sql ?? "SELECT 1")))] as const,
-  );
+/** Runs the SQL in all ways at once. Returns what they fail with, by way. */
+async function failAll<Result>(on: Db, read: (error: unknown) => Result, sql = "SELECT 1") {
+  const failed = CLIENTS.map(async ([name, run]) => [name, read(await catchError(run(on, sql)))] as const);
   return Object.fromEntries(await Promise.all(failed));
 }
 
@@ -66,41 +56,8 @@ async function expectAll(kind: Failure, on: Db, sql?: string) {
 
 const raise = (code: string) => `DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '${code}'; END $$`;
 
-/** Every way to write a row in a transaction of Prisma's client. */
-const WRITES: [string, (tx: Transaction, email: string) => Promise<unknown>][] = [
-  ["typed", (tx, email) => tx.user.updateMany({ where: { email }, data: { name: "x" } })],
-  ["raw execute", (tx, email) => tx.$executeRaw`UPDATE users SET name = 'x' WHERE email = ${email}`],
-];
-
 describe("classify() returns conflict, which is retried immediately, for", () => {
-  test.each(WRITES)("a serialization failure in Prisma: %s", async (_, write) => {
-    const work = async (tx: Transaction) => {
-      await tx.user.findMany();
-      await other.query("UPDATE users SET name = 'other' WHERE email = 'a@example.com'");
-      await write(tx, "a@example.com");
-    };
-    const failed = db.prisma.$transaction(work, { isolationLevel: "RepeatableRead" });
-    expect(classify(await catchError(failed))).toBe("conflict");
-  });
-
-  test.each(WRITES)("a deadlock in Prisma: %s", async (_, write) => {
-    // The session with the shorter deadlock_timeout detects the deadlock and fails: the transaction below.
-    await other.query("BEGIN; SET LOCAL deadlock_timeout = '1min'");
-    await other.query("UPDATE users SET name = 'other' WHERE email = 'b@example.com'");
-    let crossed: Promise<unknown> = Promise.resolve();
-    const causeDeadlock = async (tx: Transaction) => {
-      await tx.$executeRaw`SET LOCAL deadlock_timeout = '100ms'`;
-      await write(tx, "a@example.com");
-      crossed = other.query("UPDATE users SET name = 'other' WHERE email = 'a@example.com'");
-      await waitForBlocked({ db }, 1);
-      await write(tx, "b@example.com");
-    };
-    expect(classify(await catchError(db.prisma.$transaction(causeDeadlock)))).toBe("conflict");
-    await crossed;
-    await other.query("ROLLBACK");
-  });
-
-  test("a deadlock in SQL", () => expectAll("conflict", db, raise("deadlock_detected")));
+  test.each(["serialization_failure", "deadlock_detected"])("a %s", (name) => expectAll("conflict", db, raise(name)));
 });
 
 describe("classify() returns unavailable, which clients retry later, for", () => {
@@ -117,12 +74,10 @@ describe("classify() returns unavailable, which clients retry later, for", () =>
     ["a closed port", async () => openWith({ DATABASE_URL: `postgres://postgres@127.0.0.1:${await freePort()}/x` })],
   ])("%s", async (_, open, sql) => expectAll("unavailable", await open(), sql));
 
-  test("a lock wait past the lock timeout, a transaction past its timeout, and a pool whose connections are all in use", async () => {
+  test("a lock wait past the lock timeout, and a pool whose connections are all in use", async () => {
     await other.query("BEGIN; LOCK TABLE users");
     await expectAll("unavailable", openWith({ DATABASE_LOCK_TIMEOUT_MS: 60 }), "SELECT count(*)::text FROM users");
     await other.query("ROLLBACK");
-    const sleep = (tx: Transaction) => tx.$queryRaw`SELECT pg_sleep(0.3)::text`;
-    expect(classify(await catchError(db.prisma.$transaction(sleep, { timeout: 50 })))).toBe("unavailable");
     const full = openWith({ DATABASE_POOL_SIZE: 1, DATABASE_CONNECT_TIMEOUT_MS: 500 });
     const taken = await full.pool.connect();
     await expectAll("unavailable", full);
@@ -170,14 +125,6 @@ describe("classify() returns unavailable, which clients retry later, for", () =>
     await expectAll("unavailable", db, raise(code));
     expect(new Set(Object.values(await failAll(db, needsOperator, raise(code))))).toEqual(new Set([true]));
   });
-
-  test.each(WRITES)("a write to a read-only standby: %s", async (_, write) => {
-    const failed = db.prisma.$transaction(async (tx) => {
-      await tx.$executeRaw`SET TRANSACTION READ ONLY`;
-      await write(tx, "a@example.com");
-    });
-    expect(classify(await catchError(failed))).toBe("unavailable");
-  });
 });
 
 describe("classify() returns fault, which is not retried, for", () => {
@@ -195,15 +142,15 @@ describe("classify() returns fault, which is not retried, for", () => {
 });
 
 test("toServiceError() returns 503 with retryAfter or 500, and keeps the cause out of the message", async () => {
-  const lost = await catchError(db.prisma.$queryRaw`SELECT pg_terminate_backend(pg_backend_pid())::text`);
-  const broken = await catchError(db.prisma.$queryRaw`SELECT * FROM no_such_table`);
+  const lost = await catchError(db.query("lost", "SELECT pg_terminate_backend(pg_backend_pid())::text", []));
+  const broken = await catchError(db.query("broken", "SELECT * FROM no_such_table", []));
   for (const [cause, status, retryAfter] of [
     [lost, 503, expect.any(Number)],
     [broken, 500, undefined],
   ]) {
     const error = toServiceError(cause);
     expect(error).toMatchObject({ serviceCode: "INTERNAL_ERROR", status, retryAfter, cause });
-    expect(error.message).not.toMatch(/select|no_such_table|terminat|postgres|prisma/i);
+    expect(error.message).not.toMatch(/select|no_such_table|terminat|postgres/i);
   }
   const serviceError = new ServiceError("RESOURCE_NOT_FOUND");
   expect(toServiceError(serviceError)).toBe(serviceError);

@@ -1,4 +1,5 @@
-import type { Db, Transaction } from "../../server/database/db.js";
+import type { Prisma } from "../../prisma/client/client.js";
+import type { Db } from "../../server/database/db.js";
 import { runSql } from "./run-sql.js";
 
 /** Tables that only `server/forms/write-form.ts` writes, and few others for one purpose, through the statements below. */
@@ -40,8 +41,11 @@ const GUARD = `
 export const installFormWriteGuard = (url: string) => runSql(url, GUARD);
 
 /** Runs `work`, in which a test may write forms with Prisma's client. */
-export const writeFixtures = <Result>(db: Db, work: (tx: Transaction) => Promise<Result>): Promise<Result> =>
-  db.transaction(async (tx) => {
+export const writeFixtures = <Result>(
+  db: Db,
+  work: (tx: Prisma.TransactionClient) => Promise<Result>,
+): Promise<Result> =>
+  db.prisma.$transaction(async (tx) => {
     await tx.$executeRawUnsafe(`SET LOCAL ${FIXTURE} = 'on'`);
     return work(tx);
   });

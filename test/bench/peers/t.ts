@@ -6,7 +6,6 @@ import { z } from "zod";
 import { type Prisma, PrismaClient } from "../../../prisma/client/client.js";
 import { createInput, formV1 } from "../../../server/forms/schema.js";
 import { projectStatus } from "../../../server/forms/status.js";
-import { selectOf } from "../../../server/resources/resource.js";
 import { hashBearer, newForm, readCursor, settings, toPage } from "./shared.js";
 
 const prisma = new PrismaClient({ adapter: new PrismaPg({ connectionString: settings.databaseUrl }) });
@@ -33,7 +32,9 @@ const inScope = (userId: string): Prisma.ListingWhereInput => ({
   memberships: { some: { userId, role: { in: ["OWNER", "WRITER"] } } },
 });
 
-const formSelect = selectOf(formV1);
+const formSelect = Object.fromEntries(Object.keys(formV1.shape).map((field) => [field, true])) as {
+  [Field in keyof typeof formV1.shape]: true;
+};
 
 const toForm = <Row extends { status: string }>(row: Row) => ({ ...row, status: projectStatus(row.status) });
 
