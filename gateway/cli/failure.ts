@@ -74,12 +74,9 @@ function explainServiceError({ serviceCode: code, message, errors }: ServiceErro
 
 const BAD_CURSOR = "--after: must be the cursor printed after the previous page, with the same other options";
 
-// Prisma's messages start with the call and its source location; the last line says what went wrong.
 function lastLine(error: unknown): string {
   const lines = (error instanceof Error ? error.message : String(error)).split("\n");
-  const line = lines.findLast((line) => line.trim())?.trim() ?? "Unknown error.";
-  const isPrismaError = error instanceof Error && /^PrismaClient/.test(error.name);
-  return isPrismaError ? `This is a bug in guest-forms, please report it: ${line}` : line;
+  return lines.findLast((line) => line.trim())?.trim() ?? "Unknown error.";
 }
 
 /** The text without the URL and its password. */
@@ -98,25 +95,19 @@ function decodeUri(text: string): string {
   }
 }
 
-/** Messages by PostgreSQL's SQLSTATE and the equivalent codes of Prisma and its adapter. */
+/** Messages by PostgreSQL's SQLSTATE. */
 const KNOWN_ERRORS: [codes: RegExp, message: (host: string, name: string) => string][] = [
-  [
-    /^(28P01|28000|P1000|AuthenticationFailed)$/,
-    (host) => `The database at ${host} rejected the user name or password: check DATABASE_URL.`,
-  ],
-  [/^(3D000|P1003|DatabaseDoesNotExist)$/, (host, name) => `There is no database ${name} at ${host}.`],
-  [
-    /^(42P01|42703|3F000|P2021|P2022|TableDoesNotExist|ColumnNotFound)$/,
-    () => "The database is not up to date: run `guest-forms migrate` first.",
-  ],
+  [/^(28P01|28000)$/, (host) => `The database at ${host} rejected the user name or password: check DATABASE_URL.`],
+  [/^3D000$/, (host, name) => `There is no database ${name} at ${host}.`],
+  [/^(42P01|42703|3F000)$/, () => "The database is not up to date: run `guest-forms migrate` first."],
   [/^STANDBY$/, (host) => `The database at ${host} is a standby: set DATABASE_URL to the primary.`],
   [/^25006$/, (host) => `The database at ${host} is read-only: check that it is not a standby.`],
   [/^53100$/, (host) => `The database at ${host} has no disk space left.`],
-  [/^(53300|TooManyConnections)$/, (host) => `The database at ${host} has no free connections.`],
-  [/^(57014|55P03|P1008|P2024|P2028)$/, (host) => `The database at ${host} did not answer in time.`],
+  [/^53300$/, (host) => `The database at ${host} has no free connections.`],
+  [/^(57014|55P03)$/, (host) => `The database at ${host} did not answer in time.`],
 ];
 
-/** One sentence for the operator, without Prisma's own wording. Undefined if the database did not cause the error. */
+/** One sentence for the operator. Undefined if the database did not cause the error. */
 function describeDatabaseError(error: unknown, databaseUrl: string): string | undefined {
   const { host: named, pathname, searchParams } = new URL(databaseUrl);
   const host = decodeUri(named) || searchParams.get("host") || "localhost";
@@ -134,10 +125,10 @@ function describeDatabaseError(error: unknown, databaseUrl: string): string | un
     return `The database at ${host} cannot be reached or did not answer in time${code ? ` (${code})` : ""}.`;
   }
   if (!sqlState) return undefined;
-  const [message] = facts.find((fact) => fact.codes.includes(sqlState))?.messages ?? [];
+  const message = facts.find((fact) => fact.codes.includes(sqlState))?.message;
   return `The database at ${host} returned an error: ${String(message).replace(/\s+/g, " ")} (${sqlState}).`;
 }
 
-/** PostgreSQL's error classes, to exclude Prisma's codes, which also have five characters. */
+/** PostgreSQL's error classes, to exclude those of the operating system, which may also have five characters. */
 const SQL_STATE = /^(\d\d|F0|HV|P0|XX)[0-9A-Z]{3}$/;
 const SYSTEM_CODE = /^E[A-Z_]+$/;

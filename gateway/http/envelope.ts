@@ -44,6 +44,5 @@ export function sendError(res: Response, { status, retryAfter }: ServiceError, b
   sendJson(res.status(status), JSON.stringify(body));
 }
 
-// Only the last line, because Prisma's messages begin with a code excerpt of the call.
 const reasonOf = ({ cause, message }: ServiceError) =>
   (cause instanceof Error ? cause.message : message).trim().split("\n").at(-1);

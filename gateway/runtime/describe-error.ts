@@ -8,8 +8,8 @@ const MAX_STACK_CHARACTERS = 10_000;
 const MAX_FRAMES = 8;
 const MAX_FRAME_CHARACTERS = 150;
 
-/** What errors of Node.js, pg, Prisma and nodemailer say besides their message. Not `detail`, which quotes rows. */
-const FACTS = ["code", "severity", "constraint", "table", "column", "syscall", "command", "originalCode", "kind"];
+/** What errors of Node.js, pg and nodemailer say besides their message. Not `detail`, which quotes rows. */
+const FACTS = ["code", "severity", "constraint", "table", "column", "syscall", "command"];
 
 /**
  * Describes an error for the log, in less than 16 kB. Libraries attach clients, requests and rows to their errors, so only these
@@ -32,12 +32,8 @@ function withCauses(error: unknown): unknown[] {
     if (found.has(one) || found.size === MAX_ERRORS) return;
     found.add(one);
     if (typeof one !== "object" || one === null) return;
-    const { cause, errors, meta } = one as {
-      cause?: unknown;
-      errors?: unknown;
-      meta?: { driverAdapterError?: unknown };
-    };
-    const inner = [cause, meta?.driverAdapterError, ...(Array.isArray(errors) ? errors.slice(0, MAX_ERRORS) : [])];
+    const { cause, errors } = one as { cause?: unknown; errors?: unknown };
+    const inner = [cause, ...(Array.isArray(errors) ? errors.slice(0, MAX_ERRORS) : [])];
     for (const wrapped of inner) if (wrapped !== undefined && wrapped !== null) visit(wrapped);
   };
   visit(error);
@@ -54,13 +50,13 @@ function describeOne(error: unknown, isFault: boolean): object {
   const stack = isFault ? read("stack") : undefined;
   return {
     type: shorten(error.constructor?.name ?? "Object", MAX_FACT_CHARACTERS),
-    message: shorten(read("message") ?? read("originalMessage") ?? ""),
+    message: shorten(read("message") ?? ""),
     ...Object.fromEntries(facts.map(([name, value = ""]) => [name, shorten(value, MAX_FACT_CHARACTERS)])),
     ...(stack !== undefined && { stack: framesOf(stack) }),
   };
 }
 
-/** One line. Keeps the end too: messages of Prisma begin with an excerpt of the code. */
+/** One line. Keeps the end too, which may say the reason. */
 function shorten(text: string, max = MAX_TEXT_CHARACTERS): string {
   const half = max / 2;
   const cut = text.length > 4 * max ? `${text.slice(0, 2 * max)}${text.slice(-2 * max)}` : text;

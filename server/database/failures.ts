@@ -18,26 +18,23 @@ export type StopSignal = Pick<AbortSignal, "throwIfAborted">;
 
 // Serialization failures, deadlocks, and unique violations of concurrent equal creates, imports and users, which a retry resolves.
 const CONFLICT =
-  /^(40001|40P01|P2034|creations_holder_id_current_fingerprint_key|idempotency_keys_pkey|(users|listings)_external_id_key|users_email_lower_key)$/;
-const CONFLICT_TEXT = /TransactionWriteConflict/;
+  /^(40001|40P01|creations_holder_id_current_fingerprint_key|idempotency_keys_pkey|(users|listings)_external_id_key|users_email_lower_key)$/;
 // Lost or refused connections, exhausted resources, operator intervention, standbys, statement and lock timeouts, and what keeps
-// the database from being written; Prisma's codes for these; socket errors of the operating system.
+// the database from being written; socket errors of the operating system.
 const UNAVAILABLE =
-  /^(STANDBY|08...|53...|57P0.|57014|55000|55P03|25006|25P03|25P04|28000|28P01|3D000|42501|58030|P1000|P1001|P1002|P1003|P1008|P1017|P2024|P2028|ECONN\w+|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)$/;
+  /^(STANDBY|08...|53...|57P0.|57014|55000|55P03|25006|25P03|25P04|28000|28P01|3D000|42501|58030|ECONN\w+|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)$/;
 const UNAVAILABLE_TEXT =
-  /timeout exceeded when trying to connect|Connection terminated|Client has encountered a connection error|not queryable|Cannot use a pool after calling end|SocketTimeout|ConnectionClosed|DatabaseNotReachable|DatabaseDoesNotExist|AuthenticationFailed|TooManyConnections|the database system is/i;
+  /timeout exceeded when trying to connect|Connection terminated|Client has encountered a connection error|not queryable|Cannot use a pool after calling end|the database system is/i;
 /** What an operator must fix: role, password, privileges, database name, a standby, a database that cannot be written. */
-const NEEDS_OPERATOR =
-  /^(STANDBY|25006|28000|28P01|3D000|42501|53100|55000|P1000|P1003|P1010|P1011|AuthenticationFailed|DatabaseDoesNotExist|DatabaseAccessDenied)$/;
-const TLS =
-  /^(TlsConnectionError|CERT_\w+|\w*SELF_SIGNED_CERT\w*|UNABLE_TO_\w+|HOSTNAME_MISMATCH|ERR_(TLS|SSL)_\w+|EPROTO)$/;
+const NEEDS_OPERATOR = /^(STANDBY|25006|28000|28P01|3D000|42501|53100|55000)$/;
+const TLS = /^(CERT_\w+|\w*SELF_SIGNED_CERT\w*|UNABLE_TO_\w+|HOSTNAME_MISMATCH|ERR_(TLS|SSL)_\w+|EPROTO)$/;
 const NEEDS_OPERATOR_TEXT = /\bSSL connection|^SASL:/;
 
-/** Classifies failures reported by pg, Prisma's adapter or Prisma. */
+/** Classifies failures reported by pg. */
 export function classify(error: unknown): Failure {
   const facts = factsOf(error);
-  const texts = facts.flatMap(({ codes, messages }) => [...codes, ...messages]);
-  if (texts.some((text) => CONFLICT.test(text) || CONFLICT_TEXT.test(text))) return "conflict";
+  const texts = facts.flatMap(({ codes, message }) => [...codes, message]);
+  if (texts.some((text) => CONFLICT.test(text))) return "conflict";
   if (texts.some((text) => UNAVAILABLE.test(text) || UNAVAILABLE_TEXT.test(text))) return "unavailable";
   const isConnection = ({ isFatal, isConnecting }: ErrorFacts) => isFatal || isConnecting;
   if (facts.some(isConnection) || facts.some(isAboutConnecting)) return "unavailable";
@@ -48,8 +45,8 @@ export function classify(error: unknown): Failure {
 export const databaseFailure = (error: unknown): Failure | undefined =>
   error instanceof ServiceError || error instanceof Unavailable ? undefined : classify(error);
 
-const isAboutConnecting = ({ codes, messages }: ErrorFacts) =>
-  codes.some((code) => TLS.test(code)) || messages.some((message) => NEEDS_OPERATOR_TEXT.test(message));
+const isAboutConnecting = ({ codes, message }: ErrorFacts) =>
+  codes.some((code) => TLS.test(code)) || NEEDS_OPERATOR_TEXT.test(message);
 
 /** Whether an operator must fix something, such as a password, before the database can be used. */
 export const needsOperator = (error: unknown): boolean =>
@@ -65,12 +62,11 @@ export function toServiceError(error: unknown): ServiceError {
   return unavailable({ cause: error });
 }
 
-/** What is known about an error, whether it comes from pg, Prisma or its adapter. */
+/** What is known about an error. */
 export interface ErrorFacts {
   /** Error codes, and the name of the violated constraint. */
   codes: string[];
-  /** The database's own message first. */
-  messages: string[];
+  message: string;
   /** Postgres refused or closed the connection. */
   isFatal: boolean;
   /** The operating system could not connect. */
@@ -84,18 +80,11 @@ export function factsOf(error: unknown, depth = 0): ErrorFacts[] {
   if (typeof error !== "object" || error === null || depth > MAX_DEPTH) return [];
   const fields = error as Record<string, unknown>;
   const own = {
-    codes: [fields.code, fields.originalCode, fields.kind, fields.constraint].filter(isString),
-    messages: [fields.originalMessage, fields.message].filter(isString),
+    codes: [fields.code, fields.constraint].filter((code) => typeof code === "string"),
+    message: typeof fields.message === "string" ? fields.message : "",
     isFatal: fields.severity === "FATAL" || fields.severity === "PANIC",
     isConnecting: fields.syscall === "connect" || fields.syscall === "getaddrinfo",
   };
-  const inner = [
-    fields.cause,
-    fields.meta,
-    fields.driverAdapterError,
-    ...(Array.isArray(fields.errors) ? fields.errors : []),
-  ];
+  const inner = [fields.cause, ...(Array.isArray(fields.errors) ? fields.errors : [])];
   return [own, ...inner.flatMap((part) => factsOf(part, depth + 1))];
 }
-
-const isString = (value: unknown) => typeof value === "string";

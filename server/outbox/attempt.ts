@@ -65,6 +65,6 @@ export async function attempt<Row extends Claimed, Ending extends Outcome>(
   }
 }
 
-/** Returns the last line: Prisma's messages start with a code excerpt. */
+/** Returns the last line of the message. */
 const reasonOf = (error: unknown): string =>
   (error instanceof Error ? error.message : String(error)).trim().split("\n").at(-1) ?? "";

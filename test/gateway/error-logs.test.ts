@@ -43,11 +43,8 @@ describe("the log line of an error", () => {
 
   test("has the errors that it wraps, and no stack if it is an outage", () => {
     const refused = Object.assign(new Error("refused"), { code: "ECONNREFUSED", syscall: "connect" });
-    const adapter = {
-      name: "DriverAdapterError",
-      cause: { originalCode: "57P01", originalMessage: "terminated", user: 1 },
-    };
-    const error = decorate(new Error("outer", { cause: refused }), { meta: { driverAdapterError: adapter } });
+    const terminated = { code: "57P01", message: "terminated", user: 1 };
+    const error = decorate(new Error("outer", { cause: refused }), { errors: [{ cause: terminated }] });
     const { err } = JSON.parse(lineOf(error));
     expect(err).toEqual({
       type: "Error",
@@ -55,7 +52,7 @@ describe("the log line of an error", () => {
       causes: [
         { type: "Error", message: "refused", code: "ECONNREFUSED", syscall: "connect" },
         { type: "Object", message: "" },
-        { type: "Object", message: "terminated", originalCode: "57P01" },
+        { type: "Object", message: "terminated", code: "57P01" },
       ],
     });
   });
@@ -108,7 +105,7 @@ describe("the log line of an error", () => {
     expect(err.causes).toHaveLength(1);
   });
 
-  test("keeps the end of a long message, where Prisma says what is wrong", () => {
+  test("keeps the end of a long message, which may say what is wrong", () => {
     const { err } = JSON.parse(lineOf(new Error(`Invalid call\n${"code\n".repeat(1_000)}The table is missing`)));
     expect(err.message).toMatch(/^Invalid call code .* … .*The table is missing$/);
   });

@@ -22,7 +22,7 @@ const open = (url: string, options: Partial<typeof OPTIONS> = {}): Db => {
   return opened;
 };
 const db = open(database.url);
-await db.prisma.user.create({ data: { email: "ana@example.com" } });
+await db.query("insert", "INSERT INTO users (email) VALUES ('ana@example.com')", []);
 await db.pool.query(`CREATE ROLE ${ROLE} LOGIN PASSWORD 'pass%word'`);
 afterFile(() => db.pool.query(`DROP ROLE ${ROLE}`));
 
@@ -33,7 +33,7 @@ async function explainFailure(query: () => Promise<unknown>, databaseUrl: string
     (error: unknown) => error,
   );
   const { message } = explain(toServiceError(failure), { databaseUrl });
-  expect(message, "library-specific wording").not.toMatch(/prisma|\bP\d{4}\b|raw query|invocation|\n/i);
+  expect(message, "more lines, or values of the row").not.toMatch(/\n|ana@example\.com/);
   return message;
 }
 
@@ -41,8 +41,7 @@ async function explainFailure(query: () => Promise<unknown>, databaseUrl: string
 async function expectMessage(on: Db, sql: string, url: string, message: RegExp): Promise<void> {
   for (const query of [
     () => on.query(sql.slice(0, 60), sql, []),
-    () => on.prisma.$queryRawUnsafe(sql),
-    () => on.prisma.$transaction((tx) => tx.$executeRawUnsafe(sql)),
+    () => on.sqlTransaction((tx) => tx.query(sql.slice(0, 60), sql, [])),
   ]) {
     expect(await explainFailure(query, url)).toMatch(message);
   }
@@ -55,8 +54,6 @@ test("an error of PostgreSQL is reported with its message and code, and without 
   ] as const) {
     await expectMessage(db, sql, database.url, message);
   }
-  const createDuplicate = () => db.prisma.user.create({ data: { email: "ana@example.com" } });
-  expect(await explainFailure(createDuplicate, database.url)).not.toContain("ana@example.com");
 });
 
 test("missing permissions and a full connection limit are reported without the password", async () => {
@@ -84,9 +81,4 @@ test("a read-only, a slow and an unreachable database are each reported as such"
   const url = `postgres://ana:secret@127.0.0.1:${await freePort()}/forms`;
   const unreachable = /^The database at 127\S+ cannot be reached or did not answer in time/;
   await expectMessage(open(url), "SELECT 1", url, unreachable);
-});
-
-test("a programming error is reported as a bug in guest-forms", () => {
-  const fault = Object.assign(new Error("\nInvalid call\n\nUnknown argument"), { name: "PrismaClientValidationError" });
-  expect(explain(fault).message).toBe("This is a bug in guest-forms, please report it: Unknown argument");
 });
