@@ -81,6 +81,8 @@ const UPDATE = `
 export const updateUser = ({ ctx, input }: Call<typeof schema.updateUserInput>): Promise<User> =>
   ctx.services.db.sqlTransaction(async (tx) => {
     const { id, ...change } = input;
+    const [stored] = await tx.query<User>("user", GET, [id]);
+    if (!stored) throw notFound();
     if (change.email !== undefined) await assertFree(tx, change.email, id);
     const data = omitUndefined({ ...change, email: change.email && canonicalEmail(change.email) });
     const [row] = await tx.query<User>("update-user", UPDATE, [id, JSON.stringify(data)]);

@@ -195,6 +195,10 @@ FROM claimed n
   LEFT JOIN webhook_endpoints w ON w.id = n.endpoint_id AND w.disabled_at = n.created_at
   LEFT JOIN users o ON o.id = w.user_id AND o.email <> o.id || '@erased.invalid'
 
+-- clear-labels-of-user
+-- reads: api_keys_user_id_created_at_id_idx
+UPDATE api_keys SET label = NULL WHERE user_id = $1::uuid AND label IS NOT NULL
+
 -- commit-without-waiting
 -- reads: nothing
 SELECT set_config('synchronous_commit', 'off', true) WHERE current_setting('synchronous_standby_names') = ''
@@ -370,6 +374,10 @@ UPDATE webhook_deliveries SET response_body = NULL WHERE form_id = ANY($1::uuid[
 -- erase-guest-emails
 -- reads: forms_pkey
 UPDATE forms SET guest_email = NULL WHERE id = ANY($1::uuid[])
+
+-- erase-user
+-- reads: users_pkey
+UPDATE users SET email = id || '@erased.invalid', name = NULL, external_id = NULL WHERE id = $1::uuid
 
 -- erasure-start
 -- reads: nothing
@@ -657,6 +665,21 @@ FROM (SELECT $1::uuid, $7::uuid, $9::timestamptz, $6::uuid
 )
 SELECT * FROM form
 
+-- insert-key
+-- reads: nothing
+INSERT INTO api_keys (id, user_id, mode, label, expires_at, hash, prefix)
+VALUES ($1::uuid, $2::uuid, $3::"KeyMode", $4, $5::timestamptz, $6::bytea, $7)
+
+-- insert-listing
+-- reads: nothing
+INSERT INTO listings AS l (public_id, title,address,city,country,zip_code,timezone,active,district,max_people_in_listing,max_vehicles,allow_pets,language)
+SELECT public_id, title,address,city,country,zip_code,timezone,active,district,max_people_in_listing,max_vehicles,allow_pets,language FROM jsonb_populate_record(NULL::listings, $1::jsonb)
+RETURNING l.id AS "id", l.public_id AS "publicId", l.title AS "title", l.address AS "address", l.city AS "city", l.country AS "country", l.zip_code AS "zipCode", l.district AS "district", l.timezone AS "timezone", l.active AS "active", l.max_people_in_listing AS "maxPeopleInListing", l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets", l.created_at AS "createdAt", l.external_id AS "externalId", l.language AS "language"
+
+-- insert-user
+-- reads: nothing
+INSERT INTO users AS u (email, name) VALUES ($1, $2) RETURNING u.id AS "id", u.email AS "email", u.name AS "name", u.external_id AS "externalId", u.created_at AS "createdAt"
+
 -- invitation-to-preview
 -- reads: forms_pkey, listings_id_created_at_key, memberships_listing_id_user_id_idx, users_pkey
 SELECT 
@@ -822,6 +845,11 @@ SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.s
   c.fingerprint AS "createFingerprint", c.secret_id AS "secretId"
 FROM forms f LEFT JOIN LATERAL (SELECT * FROM creations WHERE form_id = f.id LIMIT 1) c ON true WHERE f.id = ANY($1::uuid[]) ORDER BY f.id FOR NO KEY UPDATE OF f
 
+-- lock-key
+-- reads: api_keys_pkey
+SELECT k.id AS "id", k.prefix AS "prefix", k.mode AS "mode", k.expires_at AS "expiresAt", k.user_id AS "userId", k.label AS "label", k.created_at AS "createdAt", k.revoked_at AS "revokedAt", k.last_used_at AS "lastUsedAt", k.replaced_by AS "replacedBy", k.expires_at <= clock_timestamp() AS "isExpired"
+FROM api_keys k WHERE k.id = $1::uuid FOR NO KEY UPDATE
+
 -- lock-listing
 -- reads: listings_id_created_at_key, memberships_listing_id_user_id_idx, webhook_endpoints_user_id_created_at_id_idx
 SELECT l.id, l.active, l.max_people_in_listing AS "maxPeopleInListing",
@@ -845,6 +873,10 @@ SELECT pg_advisory_xact_lock($1)
 SELECT f.id::text, f.guest_email, (extract(epoch FROM f.created_at) * 1000)::float8 AS "createdMs" FROM forms f
 WHERE f.id = ANY($1::uuid[]) AND f.guest_email IS NOT NULL
 ORDER BY f.id FOR UPDATE
+
+-- lock-user-to-erase
+-- reads: users_pkey
+SELECT id FROM users WHERE id = $1::uuid FOR UPDATE
 
 -- lock-users
 -- reads: users_pkey
@@ -1264,6 +1296,13 @@ UPDATE webhook_endpoints SET secret = $2::bytea, previous_secrets = $3::bytea[] 
 UPDATE forms f SET guest_email = renewed.guest_email, fingerprint = renewed.fingerprint
 FROM unnest($1::uuid[], $2::bytea[], $3::bytea[]) AS renewed(id, guest_email, fingerprint) WHERE f.id = renewed.id
 
+-- replace-key
+-- reads: api_keys_pkey
+UPDATE api_keys
+SET replaced_by = $2::uuid, expires_at = least(expires_at, clock_timestamp() + make_interval(secs => $3::int))
+WHERE id = $1::uuid
+RETURNING id, expires_at AS "expiresAt"
+
 -- retry-email
 -- reads: emails_pkey, forms_pkey
 UPDATE emails n
@@ -1285,6 +1324,14 @@ RETURNING n.id::text, n.form_id::text AS "formId", (SELECT f.listing_id FROM for
 (SELECT f.check_in_date FROM forms f WHERE f.id = n.form_id) AS "checkInDate", n.endpoint_id::text AS "endpointId", n.state, n.attempts,
 n.last_error AS "lastError", n.heartbeat_at AS "lastAttemptAt", n.next_attempt_at AS "runAt",
 CASE WHEN n.state = 'sent' THEN n.ended_at END AS "sentAt"
+
+-- revoke-key
+-- reads: api_keys_pkey
+UPDATE api_keys k SET revoked_at = clock_timestamp() WHERE k.id = $1::uuid RETURNING k.id AS "id", k.prefix AS "prefix", k.mode AS "mode", k.expires_at AS "expiresAt", k.user_id AS "userId", k.label AS "label", k.created_at AS "createdAt", k.revoked_at AS "revokedAt", k.last_used_at AS "lastUsedAt", k.replaced_by AS "replacedBy"
+
+-- revoke-keys-of-user
+-- reads: api_keys_user_id_created_at_id_idx
+UPDATE api_keys SET revoked_at = now() WHERE user_id = $1::uuid AND revoked_at IS NULL RETURNING id::text
 
 -- roles-of-file
 -- reads: memberships_listing_id_user_id_idx
@@ -1392,6 +1439,13 @@ SET listing_id = $2::uuid,status = $3::text,check_in_date = $4::timestamptz,chec
 WHERE id = $1::uuid
 RETURNING f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt"
 
+-- update-listing
+-- reads: listings_id_created_at_key
+UPDATE listings l
+SET (title,address,city,country,zip_code,timezone,active,district,max_people_in_listing,max_vehicles,allow_pets,language) = (SELECT p.title,p.address,p.city,p.country,p.zip_code,p.timezone,p.active,p.district,p.max_people_in_listing,p.max_vehicles,p.allow_pets,p.language FROM jsonb_populate_record(l, $2::jsonb) p)
+WHERE l.id = $1::uuid
+RETURNING l.id AS "id", l.public_id AS "publicId", l.title AS "title", l.address AS "address", l.city AS "city", l.country AS "country", l.zip_code AS "zipCode", l.district AS "district", l.timezone AS "timezone", l.active AS "active", l.max_people_in_listing AS "maxPeopleInListing", l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets", l.created_at AS "createdAt", l.external_id AS "externalId", l.language AS "language"
+
 -- update-user
 -- reads: users_pkey
 UPDATE users u SET (email, name) = (SELECT p.email, p.name FROM jsonb_populate_record(u, $2::jsonb) p)
@@ -1405,7 +1459,7 @@ WHERE hash = $1::bytea
 
 -- user
 -- reads: users_pkey
-SELECT id FROM users WHERE id = $1::uuid
+SELECT u.id AS "id", u.email AS "email", u.name AS "name", u.external_id AS "externalId", u.created_at AS "createdAt" FROM users u WHERE u.id = $1::uuid
 
 -- user-by-email
 -- reads: users_email_lower_key
