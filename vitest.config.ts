@@ -33,13 +33,13 @@ export default defineConfig({
         // that needs its own calls `vi.resetModules` before and after.
         isolate: false,
         // Tests mostly wait for Postgres or for processes.
-        maxWorkers: availableParallelism() + 2,
+        maxWorkers: availableParallelism() + 4,
         // Generous, for a loaded machine. Tests assert promised times themselves.
         testTimeout: 60 * SECOND_MS,
         hookTimeout: 180 * SECOND_MS,
       }),
       // Chromium.
-      suite("browser", { testTimeout: 60 * SECOND_MS, hookTimeout: 180 * SECOND_MS }),
+      suite("browser", { maxWorkers: AS_MANY_AS_CORES, testTimeout: 60 * SECOND_MS, hookTimeout: 180 * SECOND_MS }),
       // Packages that are packed and installed.
       suite("release", { maxWorkers: AS_MANY_AS_CORES, testTimeout: 120 * SECOND_MS, hookTimeout: 300 * SECOND_MS }),
       // The recipes of CONTRIBUTING.md, applied to a copy of the repository.

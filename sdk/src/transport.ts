@@ -69,24 +69,15 @@ export interface Call extends Expectation {
 }
 
 const DEFAULT_TIMEOUT_MS = 60_000;
+const NOT_SENT = "not sent, because other calls of this client did not end";
 
 const MAX_ERROR_BYTES = 256_000;
 
-/** A call with all that its attempts have in common. */
+/** What the attempts of a call have in common. */
 interface PreparedRequest {
-  call: Call;
   url: string;
   apiKey: ApiKey | undefined;
   init: Omit<FetchInit, "signal">;
-}
-
-/** What a call has done so far. */
-interface Progress {
-  attempt: number;
-  /** Failed attempts, without those that were rate limited. */
-  retries: number;
-  hasSlot: boolean;
-  lastFailure?: Failure;
 }
 
 /** Sends calls. Its private field hides the key from JSON and consoles. */
@@ -104,38 +95,62 @@ export class Transport {
   }
 
   async send(call: Call, options: RequestOptions = {}): Promise<ParsedResponse<unknown>> {
-    const { log, ...defaults } = this.#defaults;
-    const timeout = options.timeout ?? defaults.timeout;
-    const maxRetries = options.maxRetries ?? defaults.maxRetries;
+    const timeout = options.timeout ?? this.#defaults.timeout;
+    const maxRetries = options.maxRetries ?? this.#defaults.maxRetries;
     checkTimeoutAndRetries(timeout, maxRetries);
-    const request = this.#prepare(call, options);
+    const { url, apiKey, init } = this.#prepare(call, options);
+    const { log, baseUrl } = this.#defaults;
+    const label = `${call.method} ${call.path}`;
     const deadline = new Deadline(timeout ?? Number.POSITIVE_INFINITY, options.signal);
-    const progress: Progress = { attempt: 0, retries: 0, hasSlot: false };
+    /** Starts and stops the clock of the default timeout, which does not count waiting. */
+    const setDefaultTimeout = (ms: number) => {
+      if (timeout === undefined) deadline.restart(ms);
+    };
+    let attempt = 1;
+    let retries = 0;
+    let lastFailure: Failure | undefined;
+    let hasSlot = false;
     try {
       await this.#slots.acquire(deadline);
-      progress.hasSlot = true;
-      return await this.#sendUntilDone(request, { timeout, maxRetries }, deadline, progress);
+      hasSlot = true;
+      setDefaultTimeout(DEFAULT_TIMEOUT_MS);
+      for (; ; attempt++) {
+        deadline.throwIfAborted();
+        const key = typeof apiKey === "function" ? await deadline.race(resolveApiKey(apiKey)) : parseApiKey(apiKey);
+        const outcome = await this.#attempt(call, url, init, key, attempt, deadline);
+        if ("response" in outcome) return outcome.response;
+        lastFailure = outcome;
+        const { error, retryable } = outcome;
+        const retryAfter = error instanceof ApiError ? error.retryAfter : undefined;
+        // Another call of the key may use up the rate limit first, any number of times: this is no failed attempt.
+        const isRateLimited = error instanceof RateLimitedError && Boolean(retryAfter);
+        if (isRateLimited) setDefaultTimeout(Number.POSITIVE_INFINITY);
+        else retries++;
+        const isLast = isRateLimited ? maxRetries === 0 : retries > maxRetries;
+        const remainingMs = deadline.remainingMs();
+        const delay = retryDelayMs(retries, retryAfter, remainingMs);
+        if (!retryable || isLast || delay >= remainingMs) throw error;
+        const { name, status } = error;
+        log.write("warn", `retrying ${label}`, { attempt, delay: Math.round(delay), error: name, status });
+        await deadline.sleep(delay);
+        if (isRateLimited) setDefaultTimeout(DEFAULT_TIMEOUT_MS);
+      }
     } catch (thrown) {
-      const { hasSlot, attempt, lastFailure } = progress;
-      const label = `${call.method} ${call.path}`;
-      let error = thrown as GuestFormsError;
-      if (deadline.expired) {
-        const problem = hasSlot ? "no response" : "not sent, because other calls of this client did not end";
-        const target = `${call.method} ${defaults.baseUrl}${call.path}`;
-        error = new TimeoutError(`${target}: ${problem} within ${timeout ?? DEFAULT_TIMEOUT_MS} ms`, {
-          cause: lastFailure?.error,
-        });
-      } else if (deadline.signal.aborted) {
+      const error = deadline.expired
+        ? new TimeoutError(
+            `${call.method} ${baseUrl}${call.path}: ${hasSlot ? "no response" : NOT_SENT} within ${timeout ?? DEFAULT_TIMEOUT_MS} ms`,
+            { cause: lastFailure?.error },
+          )
+        : (thrown as GuestFormsError);
+      if (!deadline.expired && deadline.signal.aborted)
         throw new AbortError(`${label}: aborted by the signal`, { cause: options.signal?.reason });
-      }
-      if (deadline.expired || lastFailure?.retryable) {
-        const { name, status, correlationId } = error;
+      const { name, status, correlationId } = error;
+      if (deadline.expired || lastFailure?.retryable)
         log.write("error", `${label} failed`, { attempt, error: name, status, correlationId });
-      }
       throw error;
     } finally {
       deadline.close();
-      if (progress.hasSlot) this.#slots.release();
+      if (hasSlot) this.#slots.release();
     }
   }
 
@@ -152,7 +167,6 @@ export class Transport {
       { accept: "application/json", "content-type": body === null ? undefined : "application/json" },
     );
     return {
-      call,
       url: defaults.baseUrl + call.path + buildQuery(call.query),
       apiKey: "apiKey" in options ? options.apiKey : defaults.apiKey,
       // Do not send the key to a redirect target. Not `redirect: "error"`, which some worker runtimes lack.
@@ -167,53 +181,11 @@ export class Transport {
     };
   }
 
-  /** Sends a request, again after a failure that may pass. Throws the last failure, or if the deadline passed. */
-  async #sendUntilDone(
-    { call, url, apiKey, init }: PreparedRequest,
-    { timeout, maxRetries }: { timeout: number | undefined; maxRetries: number },
-    deadline: Deadline,
-    progress: Progress,
-  ): Promise<ParsedResponse<unknown>> {
-    /** Starts and stops the clock of the default timeout, which does not count waiting. */
-    const setDefaultTimeout = (ms: number) => {
-      if (timeout === undefined) deadline.restart(ms);
-    };
-    setDefaultTimeout(DEFAULT_TIMEOUT_MS);
-    for (;;) {
-      progress.attempt++;
-      deadline.throwIfAborted();
-      const key = typeof apiKey === "function" ? await deadline.race(resolveApiKey(apiKey)) : parseApiKey(apiKey);
-      const headers = { ...init.headers, authorization: `Bearer ${key}` };
-      const signal = deadline.signal as FetchInit["signal"];
-      const outcome = await this.#attempt(call, url, { ...init, headers, signal }, key, progress.attempt, deadline);
-      if ("response" in outcome) return outcome.response;
-      progress.lastFailure = outcome;
-      const { error, retryable } = outcome;
-      const retryAfter = error instanceof ApiError ? error.retryAfter : undefined;
-      // Another call of the key may use up the rate limit first, any number of times: this is no failed attempt.
-      const isRateLimited = error instanceof RateLimitedError && Boolean(retryAfter);
-      if (isRateLimited) setDefaultTimeout(Number.POSITIVE_INFINITY);
-      else progress.retries++;
-      const isLast = isRateLimited ? maxRetries === 0 : progress.retries > maxRetries;
-      const remainingMs = deadline.remainingMs();
-      const delay = retryDelayMs(progress.retries, retryAfter, remainingMs);
-      if (!retryable || isLast || delay >= remainingMs) throw error;
-      this.#defaults.log.write("warn", `retrying ${call.method} ${call.path}`, {
-        attempt: progress.attempt,
-        delay: Math.round(delay),
-        error: error.name,
-        status: error.status,
-      });
-      await deadline.sleep(delay);
-      if (isRateLimited) setDefaultTimeout(DEFAULT_TIMEOUT_MS);
-    }
-  }
-
   /** Sends one request. Throws only if the deadline passed or the caller aborted. */
   async #attempt(
     call: Call,
     url: string,
-    init: FetchInit,
+    init: PreparedRequest["init"],
     key: string,
     attempt: number,
     deadline: Deadline,
@@ -224,7 +196,13 @@ export class Transport {
     let status: number | undefined;
     let headers: ResponseHeaders | undefined;
     try {
-      const response = await deadline.race(fetch(url, init));
+      const response = await deadline.race(
+        fetch(url, {
+          ...init,
+          headers: { ...init.headers, authorization: `Bearer ${key}` },
+          signal: deadline.signal as FetchInit["signal"],
+        }),
+      );
       status = response.status;
       headers = readHeaders(response.headers, key);
       const maxBytes = isSuccess(status) ? MAX_RESULT_BYTES : MAX_ERROR_BYTES;
