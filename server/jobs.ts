@@ -6,7 +6,7 @@ import { EMAIL_RETENTION } from "./emails/retention.js";
 import { eraseDueEmails } from "./erasure/erase.js";
 import { IDEMPOTENCY_KEY_RETENTION } from "./forms/retention.js";
 import type { Job } from "./outbox/jobs.js";
-import { deletePast } from "./retention.js";
+import { deletePast } from "./outbox/retention.js";
 import { DELIVERY_EXPIRY } from "./webhooks/expiry.js";
 import { SENT_RETENTION, UNSENT_RETENTION } from "./webhooks/retention.js";
 

@@ -1,7 +1,8 @@
 import { Registry } from "prom-client";
 import type { Services } from "../../server/access/context.js";
 import { classify } from "../../server/database/failures.js";
-import { RETENTION_TABLES, readActivity } from "../../server/outbox/activity.js";
+import { RETENTION_TABLES } from "../../server/database/retention.js";
+import { readActivity } from "../../server/outbox/activity.js";
 import { readDeliveryFigures, readEmailFigures } from "../../server/outbox/figures.js";
 import { waitAtMost } from "../../server/timeout.js";
 import type { Readiness } from "../runtime/readiness.js";

@@ -1,4 +1,4 @@
-import { BATCH_ROWS, LIMIT, NO_OTHER_BATCH, type Retention } from "../retention.js";
+import { BATCH_ROWS, LIMIT, NO_OTHER_BATCH, type Retention } from "../database/retention.js";
 
 export const AUDIT_RETENTION: Retention = {
   table: "audit_entries",

@@ -1,11 +1,9 @@
 import type { Sql } from "../database/db.js";
+import type { RETENTION_TABLES } from "../database/retention.js";
 
 // What workers do is counted in the database because they listen on no port; gateways read it for their metrics. All workers add to
 // the same rows, so each counts in memory and adds its counts with its heartbeat: a row that every message updates would make all
 // workers wait for each other's commits.
-
-/** Tables whose rows the worker deletes some time after their use. */
-export const RETENTION_TABLES = ["audit_entries", "emails", "webhook_deliveries", "idempotency_keys"] as const;
 
 type Outcome = "sent" | "retrying" | "failed" | "expired" | "crashed";
 

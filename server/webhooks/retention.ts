@@ -1,4 +1,4 @@
-import { BATCH_ROWS, LIMIT, NO_OTHER_BATCH, type Retention } from "../retention.js";
+import { BATCH_ROWS, LIMIT, NO_OTHER_BATCH, type Retention } from "../database/retention.js";
 
 /** Those that were sent are many, and of use only while a receiver looks for them. */
 export const SENT_RETENTION: Retention = {

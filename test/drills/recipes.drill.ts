@@ -29,7 +29,7 @@ const RECIPES: Record<string, Recipe> = {
   setting: { heading: "- **A setting**", maxFiles: 4, noticedBy: ["server/config"] },
 };
 
-/** Of a file of tests. None of its tests is in the report if it cannot be loaded. */
+/** The result of a test file. `assertionResults` is empty if the file cannot be loaded. */
 interface FileResult {
   name: string;
   status: string;

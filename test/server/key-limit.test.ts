@@ -1,27 +1,9 @@
-import { beforeEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { MAX_KEYS_PER_FORM } from "../../server/forms/idempotency.js";
-import type { RETENTION_TABLES } from "../../server/outbox/activity.js";
 import { openTestCore } from "../support/core.js";
 import { catchErrorCode } from "../support/factories.js";
-import type { ListingOwner } from "../support/listing-owner.js";
 
-type Table = (typeof RETENTION_TABLES)[number];
-
-const { services, makeOwner } = await openTestCore();
-let owner: ListingOwner;
-
-beforeEach(async () => {
-  await services.db.pool.query("TRUNCATE forms, webhook_endpoints, audit_entries, worker_activity CASCADE");
-  owner = await makeOwner();
-});
-
-/** Runs SQL and returns the first column. */
-async function run(sql: string, values: unknown[] = []): Promise<unknown[]> {
-  const { rows } = await services.db.pool.query({ text: sql, values, rowMode: "array" });
-  return rows.map(([value]) => value);
-}
-
-const countOf = async (table: Table) => Number((await run(`SELECT count(*) FROM ${table}`))[0]);
+const { owner, sql } = await openTestCore();
 
 test("replays with new Idempotency-Keys store at most 10 keys per form; an equal body with another one is always a replay, and the key remains unused", async () => {
   const { body } = owner;
@@ -29,8 +11,8 @@ test("replays with new Idempotency-Keys store at most 10 keys per form; an equal
   for (let key = 1; key < MAX_KEYS_PER_FORM + 5; key++) {
     expect(await owner.create(body, `${key}`)).toEqual({ form, replayed: true });
   }
-  expect(await countOf("idempotency_keys")).toBe(10);
-  await run("UPDATE forms SET status = 'REJECTED'");
+  expect(await sql("SELECT FROM idempotency_keys")).toHaveLength(10);
+  await sql("UPDATE forms SET status = 'REJECTED'");
   const again = await owner.create(body, "12");
   expect(again, "a retry, which cannot be told from a rebooked stay").toEqual({ form, replayed: true });
   const other = { ...body, numberOfGuests: 9 };

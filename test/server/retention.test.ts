@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { BATCH_ROWS, RETENTION_TABLES } from "../../server/database/retention.js";
 import { deleteOldRows } from "../../server/jobs.js";
-import { RETENTION_TABLES, readActivity } from "../../server/outbox/activity.js";
+import { readActivity } from "../../server/outbox/activity.js";
 import { openTestCore } from "../support/core.js";
 import { catchErrorCode } from "../support/factories.js";
 import type { ListingOwner } from "../support/listing-owner.js";
@@ -8,8 +9,6 @@ import { commandEnv, startTestWorker } from "../support/mail-server.js";
 import { spawnCli } from "../support/processes.js";
 
 type Table = (typeof RETENTION_TABLES)[number];
-
-const BATCH_ROWS = 500;
 
 const { services, operator, openProcess, holdLock, waitForBlocked, makeOwner } = await openTestCore();
 let owner: ListingOwner;
