@@ -3,39 +3,11 @@ import { mkdtemp, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
-import { readSettings } from "../../server/config.js";
-import type { InvitationFacts } from "../../server/emails/facts.js";
-import { loadTemplates } from "../../server/emails/templates.js";
 import { exampleFacts, variablesOf } from "../../server/emails/variables.js";
 import { makeTempFolder } from "../support/run-tool.js";
-
-const SENDER = {
-  EMAIL_SENDER_NAME: "Seaside Stays GmbH",
-  EMAIL_CONTACT: "help@seaside.example",
-  EMAIL_PRIVACY_URL: "https://seaside.example/privacy?a=1&b=2",
-};
-const LINK = "https://your-app.example.com/register/V1StGXR8_Z5jdHi6B-myT";
-
-const openTemplates = (env: Record<string, string> = {}) => loadTemplates(readSettings(env));
-
-type Overrides = Partial<Omit<InvitationFacts, "listing">> & { listing?: Partial<InvitationFacts["listing"]> };
-
-/** A stay that is fixed, for decades. */
-function stay({ listing, ...form }: Overrides = {}): InvitationFacts {
-  const example = exampleFacts();
-  return {
-    ...example,
-    checkInDate: "2055-07-01T13:00:00.000Z",
-    checkOutDate: "2055-07-08T09:00:00.000Z",
-    ...form,
-    listing: { ...example.listing, ...listing },
-  };
-}
+import { LINK, openTemplates, SENDER, stay, withoutNbsp } from "./example-stay.js";
 
 const folders = await makeTempFolder("templates");
-
-/** With ordinary spaces. */
-const withoutNbsp = (text: string) => text.replaceAll("\u00a0", " ");
 
 /** Writes these files to a new folder. */
 async function makeFolder(files: Record<string, string | Uint8Array>): Promise<string> {

@@ -1,35 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { readSettings } from "../../server/config.js";
-import type { InvitationFacts } from "../../server/emails/facts.js";
 import { composeInvitation } from "../../server/emails/invitation.js";
 import { loadTemplates } from "../../server/emails/templates.js";
-import { exampleFacts } from "../../server/emails/variables.js";
-
-const SENDER = {
-  EMAIL_SENDER_NAME: "Seaside Stays GmbH",
-  EMAIL_CONTACT: "help@seaside.example",
-  EMAIL_PRIVACY_URL: "https://seaside.example/privacy?a=1&b=2",
-};
-const LINK = "https://your-app.example.com/register/V1StGXR8_Z5jdHi6B-myT";
-
-const openTemplates = (env: Record<string, string> = {}) => loadTemplates(readSettings(env));
-
-type Overrides = Partial<Omit<InvitationFacts, "listing">> & { listing?: Partial<InvitationFacts["listing"]> };
-
-/** A stay that is fixed, for decades. */
-function stay({ listing, ...form }: Overrides = {}): InvitationFacts {
-  const example = exampleFacts();
-  return {
-    ...example,
-    checkInDate: "2055-07-01T13:00:00.000Z",
-    checkOutDate: "2055-07-08T09:00:00.000Z",
-    ...form,
-    listing: { ...example.listing, ...listing },
-  };
-}
-
-/** With ordinary spaces. */
-const withoutNbsp = (text: string) => text.replaceAll("\u00a0", " ");
+import { LINK, type Overrides, openTemplates, SENDER, stay, withoutNbsp } from "./example-stay.js";
 
 describe("the built-in invitation", () => {
   // Versions of Node.js differ in commas.
