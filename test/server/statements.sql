@@ -1,15 +1,15 @@
 -- add-activity
--- reads: nothing
+-- reads: worker_activity
 INSERT INTO worker_activity AS known (name, count, last_at)
 SELECT name, count, now() FROM (SELECT * FROM unnest($1::text[], $2::bigint[]) ORDER BY 1) AS added (name, count)
 ON CONFLICT (name) DO UPDATE SET count = known.count + excluded.count, last_at = excluded.last_at
 
 -- any-form
--- reads: forms_pkey
+-- reads: forms by index
 SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", f.guest_email IS NOT NULL AS "hasGuestEmail" FROM forms f WHERE f.id = $1::uuid
 
 -- any-listing
--- reads: listings_id_created_at_key
+-- reads: listings by index
 SELECT l.id AS "id", l.public_id AS "publicId", l.title AS "title", l.address AS "address", l.city AS "city", l.country AS "country", l.zip_code AS "zipCode", l.district AS "district", l.timezone AS "timezone", l.active AS "active", l.max_people_in_listing AS "maxPeopleInListing", l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets", l.created_at AS "createdAt", l.external_id AS "externalId", l.language AS "language" FROM listings l WHERE l.id = $1::uuid
 
 -- audit
@@ -19,14 +19,14 @@ SELECT $1::text, $2::uuid, $3::text, subject_id, $5::uuid, details, $7::text
 FROM unnest($4::uuid[], $6::jsonb[]) AS entry (subject_id, details)
 
 -- audit-of-correlation
--- reads: api_keys_pkey, audit_entries_correlation_id_idx
+-- reads: api_keys by index, audit_entries by index
 SELECT e.id::text, e.at, e.actor, e.actor_id AS "actorId", e.actor_name AS "actorName", e.action, e.subject_id AS "subjectId",
   e.correlation_id AS "correlationId", e.details,
   CASE e.actor WHEN 'user' THEN e.actor_id WHEN 'key' THEN k.user_id END AS "userId"
 FROM audit_entries e LEFT JOIN api_keys k ON e.actor = 'key' AND k.id = e.actor_id WHERE e.correlation_id = $1::uuid ORDER BY e.id
 
 -- audit-of-subject
--- reads: api_keys_pkey, api_keys_user_id_created_at_id_idx, audit_entries_subject_id_id_idx, webhook_endpoints_user_id_created_at_id_idx
+-- reads: api_keys by index, audit_entries by index, webhook_endpoints by index
 SELECT entry.* FROM (
   SELECT $1::uuid AS id
   UNION ALL SELECT id FROM api_keys WHERE user_id = $1::uuid
@@ -41,7 +41,7 @@ FROM audit_entries e LEFT JOIN api_keys k ON e.actor = 'key' AND k.id = e.actor_
 ORDER BY entry.id::bigint DESC LIMIT $3::int
 
 -- bind-key
--- reads: idempotency_keys_form_id_idx
+-- reads: idempotency_keys by index
   INSERT INTO idempotency_keys (holder_id, key, form_id, retention_starts_at)
   SELECT $1::uuid, $2::text, $3::uuid, greatest($4::timestamptz, now())
   WHERE NOT (
@@ -49,16 +49,16 @@ ORDER BY entry.id::bigint DESC LIMIT $3::int
 ) = 10
 
 -- cancel-emails
--- reads: emails_form_id_idx
+-- reads: emails by index
 DELETE FROM emails WHERE form_id = ANY($1::uuid[]) AND state::text IN ('waiting', 'retrying', 'failed') RETURNING id
 
 -- changed-addresses
--- reads: forms_email_due_idx
+-- reads: forms by index
 SELECT f.id::text, f.guest_email, (extract(epoch FROM f.created_at) * 1000)::float8 AS "createdMs" FROM forms f
 WHERE f.guest_email IS NOT NULL AND age(f.xmin) <= age($1::xid8::xid)
 
 -- claim-deliveries
--- reads: audit_entries_pkey, forms_pkey, memberships_listing_id_user_id_idx, webhook_deliveries_due_idx, webhook_deliveries_pkey, webhook_endpoints_pkey
+-- reads: audit_entries by index, forms by index, memberships by index, webhook_deliveries by index, webhook_endpoints by index
 WITH RECURSIVE 
 pending AS (
   (SELECT n.endpoint_id AS queue_id FROM webhook_deliveries n WHERE n.next_attempt_at IS NOT NULL ORDER BY n.endpoint_id LIMIT 1)
@@ -123,7 +123,7 @@ FROM claimed n CROSS JOIN LATERAL (SELECT * FROM webhook_endpoints WHERE id = n.
 SELECT FROM memberships m WHERE m.user_id = w.user_id::uuid AND grants_scope(m.role) AND m.listing_id = f.listing_id))
 
 -- claim-emails
--- reads: emails_due_idx, emails_pkey, forms_pkey, listings_pkey, memberships_listing_id_user_id_idx, users_pkey, webhook_endpoints_pkey
+-- reads: emails by index, forms by index, listings by index, memberships by index, users by index, webhook_endpoints by index
 WITH RECURSIVE 
 pending AS (
   (SELECT n.tenant_id AS queue_id FROM emails n WHERE n.next_attempt_at IS NOT NULL ORDER BY n.tenant_id LIMIT 1)
@@ -196,7 +196,7 @@ FROM claimed n
   LEFT JOIN users o ON o.id = w.user_id AND o.email <> o.id || '@erased.invalid'
 
 -- clear-labels-of-user
--- reads: api_keys_user_id_created_at_id_idx
+-- reads: api_keys by index
 UPDATE api_keys SET label = NULL WHERE user_id = $1::uuid AND label IS NOT NULL
 
 -- commit-without-waiting
@@ -204,12 +204,12 @@ UPDATE api_keys SET label = NULL WHERE user_id = $1::uuid AND label IS NOT NULL
 SELECT set_config('synchronous_commit', 'off', true) WHERE current_setting('synchronous_standby_names') = ''
 
 -- count-endpoints
--- reads: webhook_endpoints_user_id_created_at_id_idx
+-- reads: webhook_endpoints by index
 SELECT count(*)::int AS count FROM webhook_endpoints w
 WHERE w.user_id = $1::uuid OR ($1::uuid IS NULL AND w.user_id IS NULL)
 
 -- creates-by-secret
--- reads: creations, forms
+-- reads: creations whole, forms whole
 SELECT id, count(*)::int AS creates, max(until) AS until
 FROM (
   SELECT c.secret_id AS id, greatest(f.check_out_date, (c.answer ->> 'checkOutDate')::timestamptz) AS until
@@ -218,18 +218,18 @@ FROM (
 WHERE until > now() GROUP BY id ORDER BY id
 
 -- delete-deliveries
--- reads: webhook_deliveries_endpoint_idx, webhook_deliveries_pkey
+-- reads: webhook_deliveries by index
 DELETE FROM webhook_deliveries
 WHERE id = ANY(ARRAY(
   SELECT id FROM webhook_deliveries WHERE endpoint_id = $1::uuid ORDER BY state LIMIT 1000 FOR UPDATE SKIP LOCKED))
 RETURNING id
 
 -- delete-endpoint
--- reads: webhook_endpoints_pkey
+-- reads: webhook_endpoints by index
 DELETE FROM webhook_endpoints w WHERE w.id = $1::uuid
 
 -- delete-old-audit-entries
--- reads: audit_entries, audit_entries_pkey
+-- reads: audit_entries by index, worker_activity
 WITH batch AS MATERIALIZED (
   SELECT ctid, id AS position, at < now() - make_interval(days => $1::int) AS is_due FROM audit_entries
   WHERE id > $2::bigint AND (SELECT pg_try_advisory_xact_lock(7270731556))
@@ -242,7 +242,7 @@ ON CONFLICT (name) DO UPDATE SET count = known.count + excluded.count, last_at =
 SELECT (SELECT count(*) FROM gone)::int AS rows, max(position)::text AS last FROM batch
 
 -- delete-old-emails
--- reads: emails, emails_ended_idx, forms_pkey
+-- reads: emails by index, forms by index, worker_activity
 WITH batch AS MATERIALIZED (
   SELECT n.ctid, n.ended_at AS position, true AS is_due FROM emails n
   WHERE (SELECT pg_try_advisory_xact_lock(7270731556)) AND n.ended_at < now() - make_interval(days => $1::int) AND n.ended_at >= $2::timestamptz
@@ -256,7 +256,7 @@ ON CONFLICT (name) DO UPDATE SET count = known.count + excluded.count, last_at =
 SELECT (SELECT count(*) FROM gone)::int AS rows, max(position)::text AS last FROM batch
 
 -- delete-old-idempotency-keys
--- reads: idempotency_keys, idempotency_keys_retention_starts_at_idx
+-- reads: idempotency_keys by index, worker_activity
 WITH batch AS MATERIALIZED (
   SELECT ctid, retention_starts_at AS position, true AS is_due FROM idempotency_keys
   WHERE retention_starts_at < now() - make_interval(days => $1::int) AND retention_starts_at >= $2::timestamptz AND (SELECT pg_try_advisory_xact_lock(7270731556))
@@ -269,7 +269,7 @@ ON CONFLICT (name) DO UPDATE SET count = known.count + excluded.count, last_at =
 SELECT (SELECT count(*) FROM gone)::int AS rows, max(position)::text AS last FROM batch
 
 -- delete-old-sent-deliveries
--- reads: webhook_deliveries, webhook_deliveries_sent_idx
+-- reads: webhook_deliveries by index, worker_activity
 WITH batch AS MATERIALIZED (
   SELECT ctid, ended_at AS position, true AS is_due FROM webhook_deliveries
   WHERE (SELECT pg_try_advisory_xact_lock(7270731556)) AND state = 'sent' AND ended_at < now() - make_interval(days => $1::int) AND ended_at >= $2::timestamptz
@@ -282,7 +282,7 @@ ON CONFLICT (name) DO UPDATE SET count = known.count + excluded.count, last_at =
 SELECT (SELECT count(*) FROM gone)::int AS rows, max(position)::text AS last FROM batch
 
 -- delete-old-unsent-deliveries
--- reads: webhook_deliveries, webhook_deliveries_ended_idx
+-- reads: webhook_deliveries by index, worker_activity
 WITH batch AS MATERIALIZED (
   SELECT ctid, ended_at AS position, true AS is_due FROM webhook_deliveries
   WHERE (SELECT pg_try_advisory_xact_lock(7270731556)) AND state <> 'sent' AND ended_at < now() - make_interval(days => $1::int) AND ended_at >= $2::timestamptz
@@ -295,7 +295,7 @@ ON CONFLICT (name) DO UPDATE SET count = known.count + excluded.count, last_at =
 SELECT (SELECT count(*) FROM gone)::int AS rows, max(position)::text AS last FROM batch
 
 -- deliveries-of-correlation
--- reads: audit_entries_correlation_id_idx, webhook_deliveries_form_id_idx
+-- reads: audit_entries by index, webhook_deliveries by index
 SELECT n.event_id AS id, n.endpoint_id AS "endpointId", n.event_type AS event, n.form_id AS "formId", n.state,
   n.attempts, n.response_status AS "responseStatus", n.next_attempt_at AS "nextAttemptAt"
 FROM (SELECT DISTINCT subject_id FROM audit_entries WHERE correlation_id = $1::uuid) e
@@ -304,7 +304,7 @@ WHERE n.correlation_id = $1::uuid
 ORDER BY n.id
 
 -- delivery-figures
--- reads: webhook_deliveries_unsent_idx, webhook_endpoints, webhook_endpoints_pkey
+-- reads: webhook_deliveries by index, webhook_endpoints by index, webhook_endpoints whole
 SELECT count(*) FILTER (WHERE n.state <> 'running')::int AS waiting,
   count(*) FILTER (WHERE n.state = 'running')::int AS running,
   count(*) FILTER (WHERE is_late AND n.next_attempt_at < now() - make_interval(secs => $1))::int AS overdue,
@@ -317,12 +317,12 @@ FROM webhook_deliveries n JOIN webhook_endpoints w ON w.id = n.endpoint_id,
 WHERE n.state IN ('waiting', 'retrying', 'running') AND n.state <> 'sent'
 
 -- disable-endpoint
--- reads: webhook_endpoints_pkey
+-- reads: webhook_endpoints by index
 UPDATE webhook_endpoints w SET disabled_at = now(), disabled_reason = 'manual'
 WHERE w.id = $1::uuid RETURNING w.id AS "id", w.user_id AS "userId", w.url AS "url", w.events AS "events", w.listing_ids AS "listingIds", w.disabled_at AS "disabledAt", w.disabled_reason AS "disabledReason", w.failing_since AS "failingSince", w.created_at AS "createdAt"
 
 -- email-figures
--- reads: emails_unsent_idx
+-- reads: emails by index
 SELECT state, count(*)::int AS count,
   count(*) FILTER (WHERE next_attempt_at < now() - make_interval(secs => $1))::int AS overdue,
   count(*) FILTER (WHERE state = 'running' AND heartbeat_at < now() - make_interval(secs => $2))::int AS stale,
@@ -330,31 +330,31 @@ SELECT state, count(*)::int AS count,
 FROM emails WHERE state <> 'sent' GROUP BY state
 
 -- enable-endpoint
--- reads: webhook_endpoints_pkey
+-- reads: webhook_endpoints by index
 UPDATE webhook_endpoints w SET disabled_at = NULL, disabled_reason = NULL, failing_since = NULL, paused_until = NULL, revision = revision + 1
 WHERE w.id = $1::uuid RETURNING w.id AS "id", w.user_id AS "userId", w.url AS "url", w.events AS "events", w.listing_ids AS "listingIds", w.disabled_at AS "disabledAt", w.disabled_reason AS "disabledReason", w.failing_since AS "failingSince", w.created_at AS "createdAt"
 
 -- end-backlog
--- reads: webhook_deliveries_due_idx, webhook_deliveries_pkey, webhook_endpoints_pkey
+-- reads: webhook_deliveries by index, webhook_endpoints by index
 UPDATE webhook_deliveries
 SET state = 'failed', last_error = coalesce('the endpoint is disabled', last_error), next_attempt_at = NULL, ended_at = now()
 WHERE id = ANY(ARRAY(SELECT id FROM webhook_deliveries WHERE endpoint_id = $1::uuid AND next_attempt_at IS NOT NULL AND EXISTS (SELECT FROM webhook_endpoints w WHERE w.id = $1::uuid AND w.disabled_at IS NOT NULL) LIMIT 2000 FOR NO KEY UPDATE SKIP LOCKED))
 RETURNING true
 
 -- end-endpoint-pause
--- reads: webhook_endpoints_pkey
+-- reads: webhook_endpoints by index
 UPDATE webhook_endpoints SET paused_until = now() WHERE id = $1::uuid AND paused_until > now()
 
 -- end-session
--- reads: operator_sessions_pkey
+-- reads: operator_sessions by index
 DELETE FROM operator_sessions WHERE hash = ANY($1::bytea[]) RETURNING name
 
 -- endpoint
--- reads: webhook_endpoints_pkey
+-- reads: webhook_endpoints by index
 SELECT w.id AS "id", w.user_id AS "userId", w.url AS "url", w.events AS "events", w.listing_ids AS "listingIds", w.disabled_at AS "disabledAt", w.disabled_reason AS "disabledReason", w.failing_since AS "failingSince", w.created_at AS "createdAt" FROM webhook_endpoints w WHERE w.id = $1::uuid AND ($2::uuid IS NULL OR w.user_id = $2::uuid)
 
 -- enqueue-invitation
--- reads: forms_pkey, memberships_listing_id_user_id_idx, users_pkey
+-- reads: forms by index, memberships by index, users by index
 WITH n AS (
 INSERT INTO emails (kind, form_id, tenant_id, check_in_date, correlation_id, is_urgent)
 SELECT 'invitation', form_id, coalesce((SELECT u.id FROM (
@@ -368,15 +368,15 @@ n.last_error AS "lastError", n.heartbeat_at AS "lastAttemptAt", n.next_attempt_a
 CASE WHEN n.state = 'sent' THEN n.ended_at END AS "sentAt" FROM n
 
 -- erase-answers
--- reads: webhook_deliveries_form_id_idx
+-- reads: webhook_deliveries by index
 UPDATE webhook_deliveries SET response_body = NULL WHERE form_id = ANY($1::uuid[]) AND response_body IS NOT NULL
 
 -- erase-guest-emails
--- reads: forms_pkey
+-- reads: forms by index
 UPDATE forms SET guest_email = NULL WHERE id = ANY($1::uuid[])
 
 -- erase-user
--- reads: users_pkey
+-- reads: users by index
 UPDATE users SET email = id || '@erased.invalid', name = NULL, external_id = NULL WHERE id = $1::uuid
 
 -- erasure-start
@@ -384,12 +384,12 @@ UPDATE users SET email = id || '@erased.invalid', name = NULL, external_id = NUL
 SELECT pg_snapshot_xmin(pg_current_snapshot())::text AS horizon, clock_timestamp()::timestamptz(3) AS at
 
 -- erasures
--- reads: erasures
+-- reads: erasures whole
 SELECT erased_at AS "erasedAt", address_hash AS "addressHash" FROM erasures
 WHERE erased_at >= $1::timestamptz ORDER BY erased_at, address_hash
 
 -- expire-deliveries
--- reads: webhook_deliveries_pkey, webhook_deliveries_unsent_idx
+-- reads: webhook_deliveries by index
 UPDATE webhook_deliveries
 SET state = 'expired', last_error = coalesce(NULL, last_error), next_attempt_at = NULL, ended_at = now()
 WHERE id = ANY(ARRAY(SELECT id FROM webhook_deliveries WHERE state = $1::"DeliveryState" AND state <> 'sent' AND created_at < now() - interval '3 days' AND queued_at < now() - interval '3 days'
@@ -397,7 +397,7 @@ WHERE id = ANY(ARRAY(SELECT id FROM webhook_deliveries WHERE state = $1::"Delive
 RETURNING true
 
 -- expire-emails
--- reads: emails_due_idx, emails_pkey, emails_unsent_idx, forms_pkey
+-- reads: emails by index, forms by index
 WITH examined AS MATERIALIZED (
   SELECT id, created_at FROM emails
   WHERE state = $1::"EmailState" AND state <> 'sent' AND (created_at, id) > ($2::timestamptz, $3::bigint)
@@ -423,13 +423,13 @@ SELECT created_at::text AS "createdAt", id::text, (SELECT count(*)::int FROM exp
 FROM examined ORDER BY examined.created_at DESC, examined.id DESC LIMIT 1
 
 -- export-listings
--- reads: listings_pkey
+-- reads: listings by index
 SELECT t.id AS key, 'listing' AS type, coalesce(t.external_id, t.id::text) AS "externalId", t.id,
   t.title AS "title", t.address AS "address", t.city AS "city", t.country AS "country", t.zip_code AS "zipCode", t.timezone AS "timezone", t.active AS "active", t.district AS "district", t.max_people_in_listing AS "maxPeopleInListing", t.max_vehicles AS "maxVehicles", t.allow_pets AS "allowPets", t.language AS "language"
 FROM listings t WHERE t.id > $1::uuid  ORDER BY t.id LIMIT 200
 
 -- export-memberships
--- reads: listings_id_created_at_key, memberships_pkey, users_pkey
+-- reads: listings by index, memberships by index, users by index
 SELECT m.user_id || ' ' || m.listing_id AS key, 'membership' AS type,
   (SELECT coalesce(l.external_id, l.id::text) FROM listings l WHERE l.id = m.listing_id) AS listing,
   (SELECT coalesce(u.external_id, u.id::text) FROM users u WHERE u.id = m.user_id) AS "user",
@@ -438,17 +438,17 @@ FROM memberships m WHERE (m.user_id, m.listing_id) > ($1::uuid, $2::uuid)
 ORDER BY m.user_id, m.listing_id LIMIT 200
 
 -- export-users
--- reads: users_pkey
+-- reads: users by index
 SELECT t.id AS key, 'user' AS type, coalesce(t.external_id, t.id::text) AS "externalId", t.id,
   t.email AS "email", t.name AS "name"
 FROM users t WHERE t.id > $1::uuid AND t.email <> t.id || '@erased.invalid' ORDER BY t.id LIMIT 200
 
 -- failed-emails
--- reads: emails_unsent_idx
+-- reads: emails by index
 SELECT n.id::text FROM emails n WHERE n.state = 'failed' AND n.state <> 'sent'
 
 -- find-deliveries
--- reads: webhook_deliveries_endpoint_idx
+-- reads: webhook_deliveries by index
 SELECT b.id::text AS "rowId", b.created_at AS "createdAt", b.event_id::text AS id
 FROM unnest($5::text[]::"DeliveryState"[]) AS s (state) CROSS JOIN LATERAL (
   SELECT n.id, n.created_at, n.event_id FROM webhook_deliveries n
@@ -458,7 +458,7 @@ FROM unnest($5::text[]::"DeliveryState"[]) AS s (state) CROSS JOIN LATERAL (
 ORDER BY b.created_at, b.event_id LIMIT 1000
 
 -- find-earlier-creates
--- reads: creations_holder_id_current_fingerprint_key, creations_pkey, forms_pkey, idempotency_keys_form_id_idx, idempotency_keys_pkey, memberships_listing_id_user_id_idx
+-- reads: creations by index, forms by index, idempotency_keys by index, memberships by index
   (
     SELECT true AS "isByKey", c.form_id AS "formId", c.fingerprint = ANY($3::bytea[]) AS "hasEqualBody",
   f.fingerprint = ANY($3::bytea[]) AS "isUnchanged", f.status, c.answer, f.created_at AS "createdAt",
@@ -481,39 +481,39 @@ ORDER BY b.created_at, b.event_id LIMIT 1000
   )
 
 -- find-email
--- reads: emails_pkey, forms_pkey
+-- reads: emails by index, forms by index
 SELECT n.id::text, n.form_id::text AS "formId", (SELECT f.listing_id FROM forms f WHERE f.id = n.form_id) AS "listingId",
   (SELECT f.check_in_date FROM forms f WHERE f.id = n.form_id) AS "checkInDate", n.endpoint_id::text AS "endpointId", n.state, n.attempts,
   n.last_error AS "lastError", n.heartbeat_at AS "lastAttemptAt", n.next_attempt_at AS "runAt",
   CASE WHEN n.state = 'sent' THEN n.ended_at END AS "sentAt" FROM emails n WHERE n.state <> 'sent' AND n.id = $1::bigint
 
 -- find-email-of-form
--- reads: emails_form_id_idx, forms_pkey
+-- reads: emails by index, forms by index
 SELECT n.id::text, n.form_id::text AS "formId", (SELECT f.listing_id FROM forms f WHERE f.id = n.form_id) AS "listingId",
   (SELECT f.check_in_date FROM forms f WHERE f.id = n.form_id) AS "checkInDate", n.endpoint_id::text AS "endpointId", n.state, n.attempts,
   n.last_error AS "lastError", n.heartbeat_at AS "lastAttemptAt", n.next_attempt_at AS "runAt",
   CASE WHEN n.state = 'sent' THEN n.ended_at END AS "sentAt" FROM emails n WHERE n.state <> 'sent' AND n.form_id = $1::uuid AND n.kind = 'invitation'
 
 -- find-excess
--- reads: webhook_deliveries_due_idx
+-- reads: webhook_deliveries by index
 SELECT queued_at::text AS "queuedAt", id::text FROM webhook_deliveries WHERE endpoint_id = $1::uuid AND next_attempt_at IS NOT NULL
 ORDER BY webhook_deliveries.queued_at DESC, webhook_deliveries.id DESC OFFSET 50000 LIMIT 1
 
 -- find-key
--- reads: api_keys_hash_key, api_keys_pkey, api_keys_prefix_idx
+-- reads: api_keys by index
 SELECT k.id AS "id", k.prefix AS "prefix", k.mode AS "mode", k.expires_at AS "expiresAt", k.user_id AS "userId", k.label AS "label", k.created_at AS "createdAt", k.revoked_at AS "revokedAt", k.last_used_at AS "lastUsedAt", k.replaced_by AS "replacedBy"
 FROM api_keys k
 WHERE k.id = $1::uuid OR k.hash = $2::bytea OR k.prefix = $3::text
 LIMIT 2
 
 -- find-listing
--- reads: listings_external_id_key, listings_id_created_at_key
+-- reads: listings by index
 SELECT l.id AS "id", l.public_id AS "publicId", l.title AS "title", l.address AS "address", l.city AS "city", l.country AS "country", l.zip_code AS "zipCode", l.district AS "district", l.timezone AS "timezone", l.active AS "active", l.max_people_in_listing AS "maxPeopleInListing", l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets", l.created_at AS "createdAt", l.external_id AS "externalId", l.language AS "language"
 FROM listings l
 WHERE l.external_id = $1::text OR l.id = $2::uuid
 
 -- find-pending-endpoints
--- reads: webhook_deliveries_due_idx, webhook_endpoints_pkey
+-- reads: webhook_deliveries by index, webhook_endpoints by index
 WITH RECURSIVE 
 pending AS (
   (SELECT n.endpoint_id AS queue_id FROM webhook_deliveries n WHERE n.next_attempt_at IS NOT NULL ORDER BY n.endpoint_id LIMIT 1)
@@ -527,7 +527,7 @@ FROM pending p LEFT JOIN LATERAL (SELECT * FROM webhook_endpoints WHERE id = p.q
 WHERE p.queue_id IS NOT NULL
 
 -- find-session
--- reads: operator_sessions_pkey
+-- reads: operator_sessions by index
 SELECT hash, name,
   last_used_at < least(last_input - interval '1 second', now() - interval '1 minute') AS "isUnwritten",
   extract(epoch FROM least(
@@ -538,31 +538,31 @@ FROM operator_sessions CROSS JOIN (SELECT now() - make_interval(secs => $2) AS l
 WHERE hash = ANY($1::bytea[]) AND created_at > now() - interval '8 hours' AND last_used_at > now() - interval '30 minutes' ORDER BY created_at DESC LIMIT 1
 
 -- find-user
--- reads: users_email_lower_key, users_external_id_key, users_pkey
+-- reads: users by index
 SELECT u.id AS "id", u.email AS "email", u.name AS "name", u.external_id AS "externalId", u.created_at AS "createdAt"
 FROM users u
 WHERE u.external_id = $1::text OR u.id = $2::uuid OR lower(u.email COLLATE "C") = $3
 LIMIT 2
 
 -- form
--- reads: forms_pkey, memberships_listing_id_user_id_idx
+-- reads: forms by index, memberships by index
 SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt"
 FROM forms f JOIN memberships m ON m.listing_id = f.listing_id
 WHERE f.id = $2::uuid AND m.user_id = $1::uuid AND grants_scope(m.role) AND /* on the primary */ true
 
 -- form-by-public-id
--- reads: forms_public_id_key, listings_id_created_at_key
+-- reads: forms by index, listings by index
 SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", json_build_object('title', l.title,'address', l.address,'zipCode', l.zip_code,'city', l.city,'district', l.district,'country', l.country,'timezone', l.timezone,'maxPeopleInListing', l.max_people_in_listing,'maxVehicles', l.max_vehicles,'allowPets', l.allow_pets) AS listing
 FROM forms f JOIN listings l ON l.id = f.listing_id
 WHERE f.public_id = $1::text
 
 -- form-to-invite
--- reads: forms_pkey
+-- reads: forms by index
 SELECT f.guest_email IS NOT NULL AS "hasAddress", coalesce(f.check_out_date <= now(), false) AS "isOver", f.status
 FROM forms f WHERE f.id = $1::uuid FOR NO KEY UPDATE
 
 -- forms
--- reads: forms_pkey, scoped_forms_pkey
+-- reads: forms by index, scoped_forms by index
 SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", nullif(f.created_at > now() - make_interval(secs => $5::int)
 AND NOT (f.created_at < now()::timestamptz(3) AND (
 SELECT pg_snapshot_xmin(s) = pg_snapshot_xmax(s) AND age(pg_snapshot_xmax(s)::xid) = 0
@@ -574,11 +574,11 @@ ORDER BY s.created_at, s.form_id
 LIMIT $4::int
 
 -- forms-by-id
--- reads: forms_pkey
+-- reads: forms by index
 SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt" FROM forms f WHERE f.id = ANY($1::uuid[]) ORDER BY f.created_at, f.id
 
 -- forms-on-listing
--- reads: forms_listing_id_created_at_id_idx, memberships_listing_id_user_id_idx
+-- reads: forms by index, memberships by index
 SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", nullif(f.created_at > now() - make_interval(secs => $5::int)
 AND NOT (f.created_at < now()::timestamptz(3) AND (
 SELECT pg_snapshot_xmin(s) = pg_snapshot_xmax(s) AND age(pg_snapshot_xmax(s)::xid) = 0
@@ -590,13 +590,13 @@ ORDER BY f.created_at, f.id
 LIMIT $4::int
 
 -- forms-to-renew
--- reads: creations_pkey, forms_pkey
+-- reads: creations by index, forms by index
 SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", f.guest_email AS "guestEmail", f.fingerprint, c.answer,
   c.fingerprint AS "createFingerprint", c.secret_id AS "secretId"
 FROM forms f LEFT JOIN LATERAL (SELECT * FROM creations WHERE form_id = f.id LIMIT 1) c ON true WHERE f.id > $1::uuid ORDER BY f.id LIMIT 100
 
 -- heartbeat-deliveries
--- reads: webhook_deliveries_pkey
+-- reads: webhook_deliveries by index
 UPDATE webhook_deliveries SET heartbeat_at = now()
 WHERE id = ANY(ARRAY(
   SELECT n.id FROM webhook_deliveries n
@@ -604,7 +604,7 @@ WHERE id = ANY(ARRAY(
   FOR NO KEY UPDATE SKIP LOCKED))
 
 -- heartbeat-emails
--- reads: emails_pkey
+-- reads: emails by index
 UPDATE emails SET heartbeat_at = now()
 WHERE id = ANY(ARRAY(
   SELECT n.id FROM emails n
@@ -643,7 +643,7 @@ VALUES ($1::uuid, $2::uuid, $3, $4::text[], $5::uuid[], $6::bytea)
 RETURNING w.id AS "id", w.user_id AS "userId", w.url AS "url", w.events AS "events", w.listing_ids AS "listingIds", w.disabled_at AS "disabledAt", w.disabled_reason AS "disabledReason", w.failing_since AS "failingSince", w.created_at AS "createdAt"
 
 -- insert-form
--- reads: memberships_listing_id_user_id_idx, users_pkey
+-- reads: memberships by index, users by index
 WITH in_flight AS MATERIALIZED (
   SELECT pg_advisory_xact_lock_shared(727073, 1), pg_current_xact_id()
 ), form AS (
@@ -681,7 +681,7 @@ RETURNING l.id AS "id", l.public_id AS "publicId", l.title AS "title", l.address
 INSERT INTO users AS u (email, name) VALUES ($1, $2) RETURNING u.id AS "id", u.email AS "email", u.name AS "name", u.external_id AS "externalId", u.created_at AS "createdAt"
 
 -- invitation-to-preview
--- reads: forms_pkey, listings_id_created_at_key, memberships_listing_id_user_id_idx, users_pkey
+-- reads: forms by index, listings by index, memberships by index, users by index
 SELECT 
 f.public_id AS "publicId", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate",
 f.number_of_guests AS "numberOfGuests",
@@ -693,22 +693,22 @@ WHERE m.listing_id = l.id AND m.role = 'OWNER' AND u.email <> u.id || '@erased.i
 ORDER BY u.created_at, u.id LIMIT 1) AS u) AS host FROM forms f JOIN listings l ON l.id = f.listing_id WHERE f.id = $1::uuid
 
 -- is-larger-scope
--- reads: scoped_forms_pkey
+-- reads: scoped_forms by index
 SELECT FROM scoped_forms WHERE user_id = $1::uuid ORDER BY created_at, form_id OFFSET 5000 LIMIT 1
 
 -- key
--- reads: api_keys_hash_key
+-- reads: api_keys by index
 SELECT k.id AS "id", k.user_id AS "userId", k.mode AS "mode", k.hash AS "hash", k.revoked_at AS "revokedAt", k.last_used_at AS "lastUsedAt", (1000 * extract(epoch FROM k.expires_at - clock_timestamp()))::float8 AS "remainingMs"
 FROM api_keys k
 WHERE k.hash = $1::bytea AND /* on the primary */ true
 
 -- large-listings
--- reads: forms_listing_id_created_at_id_idx
+-- reads: forms by index
 SELECT l.id FROM unnest($1::uuid[]) AS l (id)
 WHERE EXISTS (SELECT FROM forms f WHERE f.listing_id = l.id OFFSET 100)
 
 -- list-emails
--- reads: emails_unsent_idx, forms_pkey
+-- reads: emails by index, forms by index
 SELECT n.created_at AS "createdAt", n.id::text, n.form_id::text AS "formId", (SELECT f.listing_id FROM forms f WHERE f.id = n.form_id) AS "listingId",
 (SELECT f.check_in_date FROM forms f WHERE f.id = n.form_id) AS "checkInDate", n.endpoint_id::text AS "endpointId", n.state, n.attempts,
 n.last_error AS "lastError", n.heartbeat_at AS "lastAttemptAt", n.next_attempt_at AS "runAt",
@@ -720,7 +720,7 @@ FROM unnest($4::text[]::"EmailState"[]) AS s (state) CROSS JOIN LATERAL (
 ORDER BY n.created_at, n.id LIMIT $3::int
 
 -- list-emails-of-form
--- reads: emails_form_id_idx, forms_pkey
+-- reads: emails by index, forms by index
 SELECT n.created_at AS "createdAt", n.id::text, n.form_id::text AS "formId", (SELECT f.listing_id FROM forms f WHERE f.id = n.form_id) AS "listingId",
 (SELECT f.check_in_date FROM forms f WHERE f.id = n.form_id) AS "checkInDate", n.endpoint_id::text AS "endpointId", n.state, n.attempts,
 n.last_error AS "lastError", n.heartbeat_at AS "lastAttemptAt", n.next_attempt_at AS "runAt",
@@ -731,7 +731,7 @@ WHERE n.form_id = $4::uuid AND n.state::text = coalesce($5, n.state::text)
 ORDER BY n.created_at, n.id LIMIT $3::int
 
 -- list-sent-emails
--- reads: emails_ended_idx, forms_pkey
+-- reads: emails by index, forms by index
 SELECT n.ended_at AS "createdAt", n.id::text, n.form_id::text AS "formId", (SELECT f.listing_id FROM forms f WHERE f.id = n.form_id) AS "listingId",
 (SELECT f.check_in_date FROM forms f WHERE f.id = n.form_id) AS "checkInDate", n.endpoint_id::text AS "endpointId", n.state, n.attempts,
 n.last_error AS "lastError", n.heartbeat_at AS "lastAttemptAt", n.next_attempt_at AS "runAt",
@@ -741,13 +741,13 @@ WHERE n.ended_at IS NOT NULL AND n.state = 'sent' AND (n.ended_at, n.id) < ($1::
 ORDER BY n.ended_at DESC, n.id DESC LIMIT $3::int
 
 -- listing
--- reads: listings_id_created_at_key, memberships_listing_id_user_id_idx
+-- reads: listings by index, memberships by index
 SELECT l.id AS "id", l.public_id AS "publicId", l.title AS "title", l.address AS "address", l.city AS "city", l.country AS "country", l.zip_code AS "zipCode", l.district AS "district", l.timezone AS "timezone", l.active AS "active", l.max_people_in_listing AS "maxPeopleInListing", l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets", l.created_at AS "createdAt"
 FROM memberships m JOIN listings l ON l.id = m.listing_id
 WHERE m.user_id = $1::uuid AND grants_scope(m.role) AND m.listing_id = $2::uuid AND /* on the primary */ true
 
 -- listings
--- reads: listings_pkey, memberships_user_id_listing_created_at_listing_id_idx
+-- reads: listings by index, memberships by index
 SELECT l.id AS "id", l.public_id AS "publicId", l.title AS "title", l.address AS "address", l.city AS "city", l.country AS "country", l.zip_code AS "zipCode", l.district AS "district", l.timezone AS "timezone", l.active AS "active", l.max_people_in_listing AS "maxPeopleInListing", l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets", l.created_at AS "createdAt"
 FROM (
   SELECT m.listing_id, m.listing_created_at
@@ -761,7 +761,7 @@ WHERE /* on the primary */ true
 ORDER BY page.listing_created_at, page.listing_id
 
 -- listings-in-unknown-time-zones
--- reads: listings
+-- reads: listings whole
 WITH found AS MATERIALIZED (
   SELECT l.id, l.timezone FROM listings l
   WHERE NOT EXISTS (SELECT FROM unnest($1::text[]) AS known (name) WHERE known.name = lower(l.timezone))
@@ -769,53 +769,53 @@ WITH found AS MATERIALIZED (
 SELECT id, timezone, (SELECT count(*)::int FROM found) AS total FROM found ORDER BY id LIMIT 3
 
 -- listings-of-endpoint
--- reads: listings_id_created_at_key
+-- reads: listings by index
 SELECT l.id FROM listings l WHERE l.id = ANY($1::uuid[])
 
 -- listings-of-file
--- reads: listings_external_id_key, listings_id_created_at_key
+-- reads: listings by index
 SELECT t.id, t.external_id AS "externalId", t.title AS "title", t.address AS "address", t.city AS "city", t.country AS "country", t.zip_code AS "zipCode", t.timezone AS "timezone", t.active AS "active", t.district AS "district", t.max_people_in_listing AS "maxPeopleInListing", t.max_vehicles AS "maxVehicles", t.allow_pets AS "allowPets", t.language AS "language" FROM listings t WHERE t.external_id = ANY ($1::text[]) OR t.id = ANY ($2::uuid[])
 
 -- listings-of-owner
--- reads: memberships_listing_id_user_id_idx
+-- reads: memberships by index
 SELECT m.listing_id AS id FROM memberships m WHERE m.user_id = $1::uuid AND grants_scope(m.role) AND m.listing_id = ANY($2::uuid[])
 
 -- listings-without-owner
--- reads: memberships_listing_id_user_id_idx
+-- reads: memberships by index
 SELECT l.id::text FROM unnest($1::uuid[]) AS l (id)
 WHERE NOT EXISTS (SELECT FROM memberships m WHERE m.listing_id = l.id AND m.role = 'OWNER')
 
 -- lock-any-form
--- reads: forms_pkey
+-- reads: forms by index
 SELECT f.listing_id AS "listingId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.guest_email AS "guestEmail", f.fingerprint AS "fingerprint" FROM forms f WHERE f.id = $1::uuid FOR NO KEY UPDATE
 
 -- lock-any-listing
--- reads: listings_id_created_at_key, memberships_listing_id_user_id_idx, webhook_endpoints_user_id_created_at_id_idx
+-- reads: listings by index, memberships by index, webhook_endpoints by index
 SELECT l.id, l.active, l.max_people_in_listing AS "maxPeopleInListing",
   l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets", (
   EXISTS (SELECT FROM webhook_endpoints w WHERE w.user_id IS NULL)
   OR EXISTS (SELECT FROM memberships o JOIN webhook_endpoints w ON w.user_id = o.user_id WHERE o.listing_id = l.id)) AS "hasEndpoints" FROM listings l WHERE l.id = $1::uuid FOR SHARE
 
 -- lock-deliveries
--- reads: webhook_deliveries_pkey
+-- reads: webhook_deliveries by index
 SELECT n.id::text FROM webhook_deliveries n
 WHERE n.id = ANY($1::bigint[]) AND n.state::text = ANY($2::text[])
 ORDER BY n.created_at, n.event_id
 FOR NO KEY UPDATE
 
 -- lock-due-addresses
--- reads: forms_email_due_idx
+-- reads: forms by index
 SELECT id::text FROM forms
 WHERE guest_email IS NOT NULL AND check_out_date < now() - make_interval(days => $1::int)
 ORDER BY check_out_date LIMIT 200 FOR UPDATE SKIP LOCKED
 
 -- lock-email
--- reads: emails_pkey
+-- reads: emails by index
 SELECT n.id::text FROM emails n
 WHERE n.id = $1::bigint AND n.state IN ('waiting', 'retrying', 'failed', 'expired') FOR NO KEY UPDATE
 
 -- lock-endpoint
--- reads: webhook_endpoints_pkey
+-- reads: webhook_endpoints by index
 SELECT w.id AS "id", w.user_id AS "userId", w.url AS "url", w.events AS "events", w.listing_ids AS "listingIds", w.disabled_at AS "disabledAt", w.disabled_reason AS "disabledReason", w.failing_since AS "failingSince", w.created_at AS "createdAt" FROM webhook_endpoints w WHERE w.id = $1::uuid AND ($2::uuid IS NULL OR w.user_id = $2::uuid) FOR NO KEY UPDATE
 
 -- lock-endpoint-owner
@@ -823,16 +823,16 @@ SELECT w.id AS "id", w.user_id AS "userId", w.url AS "url", w.events AS "events"
 SELECT pg_advisory_xact_lock(727074, hashtext($1::text))
 
 -- lock-endpoints-to-renew
--- reads: varies
+-- reads: webhook_endpoints by index
 SELECT w.id::text, w.secret, w.previous_secrets AS "previousSecrets" FROM webhook_endpoints w WHERE w.id = ANY($1::uuid[]) ORDER BY w.id FOR NO KEY UPDATE
 
 -- lock-failed-emails
--- reads: emails_pkey
+-- reads: emails by index
 SELECT n.id::text FROM emails n
 WHERE n.id = ANY($1::bigint[]) AND n.state::text = 'failed' ORDER BY n.id FOR NO KEY UPDATE SKIP LOCKED
 
 -- lock-form
--- reads: forms_pkey, memberships_listing_id_user_id_idx
+-- reads: forms by index, memberships by index
 SELECT f.listing_id AS "listingId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.guest_email AS "guestEmail", f.fingerprint AS "fingerprint"
 FROM forms f
 WHERE f.id = $1::uuid
@@ -840,18 +840,18 @@ WHERE f.id = $1::uuid
 FOR NO KEY UPDATE
 
 -- lock-forms-to-renew
--- reads: creations_pkey, forms_pkey
+-- reads: creations by index, forms by index
 SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", f.guest_email AS "guestEmail", f.fingerprint, c.answer,
   c.fingerprint AS "createFingerprint", c.secret_id AS "secretId"
 FROM forms f LEFT JOIN LATERAL (SELECT * FROM creations WHERE form_id = f.id LIMIT 1) c ON true WHERE f.id = ANY($1::uuid[]) ORDER BY f.id FOR NO KEY UPDATE OF f
 
 -- lock-key
--- reads: api_keys_pkey
+-- reads: api_keys by index
 SELECT k.id AS "id", k.prefix AS "prefix", k.mode AS "mode", k.expires_at AS "expiresAt", k.user_id AS "userId", k.label AS "label", k.created_at AS "createdAt", k.revoked_at AS "revokedAt", k.last_used_at AS "lastUsedAt", k.replaced_by AS "replacedBy", k.expires_at <= clock_timestamp() AS "isExpired"
 FROM api_keys k WHERE k.id = $1::uuid FOR NO KEY UPDATE
 
 -- lock-listing
--- reads: listings_id_created_at_key, memberships_listing_id_user_id_idx, webhook_endpoints_user_id_created_at_id_idx
+-- reads: listings by index, memberships by index, webhook_endpoints by index
 SELECT l.id, l.active, l.max_people_in_listing AS "maxPeopleInListing",
 l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets", (
 EXISTS (SELECT FROM webhook_endpoints w WHERE w.user_id IS NULL)
@@ -861,7 +861,7 @@ WHERE m.user_id = $2::uuid AND grants_scope(m.role) AND m.listing_id = $1::uuid
 FOR SHARE OF l, m
 
 -- lock-listings-for-members
--- reads: listings_id_created_at_key
+-- reads: listings by index
 SELECT id FROM listings WHERE id = ANY ($1::uuid[]) ORDER BY id FOR UPDATE
 
 -- lock-secret-checks
@@ -869,17 +869,17 @@ SELECT id FROM listings WHERE id = ANY ($1::uuid[]) ORDER BY id FOR UPDATE
 SELECT pg_advisory_xact_lock($1)
 
 -- lock-stored-addresses
--- reads: forms_pkey
+-- reads: forms by index
 SELECT f.id::text, f.guest_email, (extract(epoch FROM f.created_at) * 1000)::float8 AS "createdMs" FROM forms f
 WHERE f.id = ANY($1::uuid[]) AND f.guest_email IS NOT NULL
 ORDER BY f.id FOR UPDATE
 
 -- lock-user-to-erase
--- reads: users_pkey
+-- reads: users by index
 SELECT id FROM users WHERE id = $1::uuid FOR UPDATE
 
 -- lock-users
--- reads: users_pkey
+-- reads: users by index
 SELECT id FROM users WHERE id = ANY ($1::uuid[]) AND email <> id || '@erased.invalid' ORDER BY id FOR KEY SHARE
 
 -- long-limits
@@ -888,7 +888,7 @@ SELECT set_config('statement_timeout', '600000', true),
   set_config('lock_timeout', '30000', true)
 
 -- members-of-listing
--- reads: listings_id_created_at_key, memberships_listing_id_user_id_idx, users_pkey
+-- reads: listings by index, memberships by index, users by index
 SELECT m.user_id AS id, m.listing_created_at AS "createdAt", m.role::text,
   m.listing_id AS "listingId", l.title AS "listingTitle", m.user_id AS "userId", u.email AS "userEmail"
 FROM memberships m JOIN users u ON u.id = m.user_id JOIN listings l ON l.id = m.listing_id
@@ -897,7 +897,7 @@ ORDER BY m.listing_created_at, m.user_id
 LIMIT $3::int
 
 -- memberships-of-user
--- reads: listings_pkey, memberships_user_id_listing_created_at_listing_id_idx, users_pkey
+-- reads: listings by index, memberships by index, users by index
 SELECT m.listing_id AS id, m.listing_created_at AS "createdAt", m.role::text,
   m.listing_id AS "listingId", l.title AS "listingTitle", m.user_id AS "userId", u.email AS "userEmail"
 FROM memberships m JOIN users u ON u.id = m.user_id JOIN listings l ON l.id = m.listing_id
@@ -906,7 +906,7 @@ ORDER BY m.listing_created_at, m.listing_id
 LIMIT $3::int
 
 -- newest-deliveries
--- reads: webhook_deliveries_endpoint_idx
+-- reads: webhook_deliveries by index
 SELECT n.event_id AS id, n.endpoint_id AS "endpointId", n.event_type AS event, n.form_id AS "formId", n.state,
 n.attempts, n.response_status AS "responseStatus", n.response_body AS "responseBody", n.duration_ms AS "durationMs",
 n.last_error AS "lastError", n.next_attempt_at AS "nextAttemptAt", n.created_at AS "createdAt",
@@ -918,7 +918,7 @@ FROM unnest($5::text[]::"DeliveryState"[]) AS s (state) CROSS JOIN LATERAL (
 ORDER BY n.created_at DESC, n.event_id DESC LIMIT $3::int
 
 -- newest-deliveries-in-state
--- reads: webhook_deliveries_unsent_idx
+-- reads: webhook_deliveries by index
 SELECT n.id::text AS "rowId", n.event_id AS id, n.endpoint_id AS "endpointId", n.event_type AS event, n.form_id AS "formId", n.state,
 n.attempts, n.response_status AS "responseStatus", n.response_body AS "responseBody", n.duration_ms AS "durationMs",
 n.last_error AS "lastError", n.next_attempt_at AS "nextAttemptAt", n.created_at AS "createdAt",
@@ -928,7 +928,7 @@ ORDER BY n.created_at DESC, n.id DESC
 LIMIT $3::int
 
 -- newest-deliveries-of-form
--- reads: webhook_deliveries_form_id_idx
+-- reads: webhook_deliveries by index
 SELECT n.id::text AS "rowId", n.event_id AS id, n.endpoint_id AS "endpointId", n.event_type AS event, n.form_id AS "formId", n.state,
 n.attempts, n.response_status AS "responseStatus", n.response_body AS "responseBody", n.duration_ms AS "durationMs",
 n.last_error AS "lastError", n.next_attempt_at AS "nextAttemptAt", n.created_at AS "createdAt",
@@ -938,7 +938,7 @@ ORDER BY n.created_at DESC, n.id DESC
 LIMIT $3::int
 
 -- newest-forms
--- reads: forms_status_created_at_id_idx
+-- reads: forms by index
 WITH RECURSIVE existing (status) AS (
   SELECT ''
   UNION ALL
@@ -954,7 +954,7 @@ ORDER BY newest."createdAt" DESC, newest.id DESC
 LIMIT $3::int
 
 -- newest-forms-in-status
--- reads: forms_status_created_at_id_idx
+-- reads: forms by index
 SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt"
 FROM forms f
 WHERE f.status = $4::text AND (f.created_at, f.id) < ($1::timestamptz, $2::uuid)
@@ -962,7 +962,7 @@ ORDER BY f.created_at DESC, f.id DESC
 LIMIT $3::int
 
 -- newest-forms-in-status-of-user
--- reads: forms_pkey, forms_status_created_at_id_idx, scoped_forms_pkey
+-- reads: forms by index, scoped_forms by index
 SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt"
 FROM (
   SELECT s.created_at, s.form_id
@@ -982,7 +982,7 @@ CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.form_id LIMIT 1) f
 ORDER BY page.created_at DESC, page.form_id DESC
 
 -- newest-forms-of-user
--- reads: forms_pkey, scoped_forms_pkey
+-- reads: forms by index, scoped_forms by index
 SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt"
 FROM scoped_forms s
 CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = s.form_id LIMIT 1) f
@@ -991,7 +991,7 @@ ORDER BY s.created_at DESC, s.form_id DESC
 LIMIT $3::int
 
 -- newest-forms-on-day
--- reads: forms_check_in_date_idx, listings_id_created_at_key, scoped_forms_pkey
+-- reads: forms by index, listings by index, scoped_forms by index
 SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt"
 FROM (
   SELECT * FROM forms
@@ -1009,7 +1009,7 @@ ORDER BY f.created_at DESC, f.id DESC
 LIMIT $3::int
 
 -- newest-forms-on-listing
--- reads: forms_listing_id_created_at_id_idx
+-- reads: forms by index
 SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt"
 FROM forms f
 WHERE f.listing_id = $5::uuid AND coalesce(f.status = $4::text, true) AND (f.created_at, f.id) < ($1::timestamptz, $2::uuid)
@@ -1017,7 +1017,7 @@ ORDER BY f.created_at DESC, f.id DESC
 LIMIT $3::int
 
 -- newest-forms-on-listing-of-user
--- reads: forms_listing_id_created_at_id_idx, memberships_listing_id_user_id_idx
+-- reads: forms by index, memberships by index
 SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt"
 FROM forms f
 WHERE f.listing_id = $5::uuid AND coalesce(f.status = $4::text, true)
@@ -1026,7 +1026,7 @@ ORDER BY f.created_at DESC, f.id DESC
 LIMIT $3::int
 
 -- newest-listings
--- reads: listings
+-- reads: listings whole
 SELECT l.id AS "id", l.public_id AS "publicId", l.title AS "title", l.address AS "address", l.city AS "city", l.country AS "country", l.zip_code AS "zipCode", l.district AS "district", l.timezone AS "timezone", l.active AS "active", l.max_people_in_listing AS "maxPeopleInListing", l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets", l.created_at AS "createdAt", l.external_id AS "externalId", l.language AS "language"
 FROM listings l
 WHERE (l.created_at, l.id) < ($1::timestamptz, $2::uuid) AND coalesce(position(lower($4::text) IN lower(normalize(concat_ws(E'\n', l.title, l.city, l.external_id)))) > 0, true)
@@ -1034,7 +1034,7 @@ ORDER BY l.created_at DESC, l.id DESC
 LIMIT $3::int
 
 -- newest-listings-of-user
--- reads: listings_pkey, memberships_user_id_listing_created_at_listing_id_idx
+-- reads: listings by index, memberships by index
 SELECT l.id AS "id", l.public_id AS "publicId", l.title AS "title", l.address AS "address", l.city AS "city", l.country AS "country", l.zip_code AS "zipCode", l.district AS "district", l.timezone AS "timezone", l.active AS "active", l.max_people_in_listing AS "maxPeopleInListing", l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets", l.created_at AS "createdAt", l.external_id AS "externalId", l.language AS "language"
 FROM memberships m JOIN listings l ON l.id = m.listing_id
 WHERE m.user_id = $5::uuid AND grants_scope(m.role) AND (m.listing_created_at, m.listing_id) < ($1::timestamptz, $2::uuid) AND coalesce(position(lower($4::text) IN lower(normalize(concat_ws(E'\n', l.title, l.city, l.external_id)))) > 0, true)
@@ -1042,7 +1042,7 @@ ORDER BY m.listing_created_at DESC, m.listing_id DESC
 LIMIT $3::int
 
 -- newest-users
--- reads: users
+-- reads: users whole
 SELECT u.id AS "id", u.email AS "email", u.name AS "name", u.external_id AS "externalId", u.created_at AS "createdAt"
 FROM users u
 WHERE (u.created_at, u.id) < ($1::timestamptz, $2::uuid)
@@ -1051,21 +1051,21 @@ ORDER BY u.created_at DESC, u.id DESC
 LIMIT $3::int
 
 -- oldest-endpoints
--- reads: webhook_endpoints_created_at_id_idx
+-- reads: webhook_endpoints by index
 SELECT w.id AS "id", w.user_id AS "userId", w.url AS "url", w.events AS "events", w.listing_ids AS "listingIds", w.disabled_at AS "disabledAt", w.disabled_reason AS "disabledReason", w.failing_since AS "failingSince", w.created_at AS "createdAt" FROM webhook_endpoints w
 WHERE  (w.created_at, w.id) > ($1::timestamptz, $2::uuid)
 ORDER BY w.created_at, w.id
 LIMIT $3::int
 
 -- oldest-endpoints-of-user
--- reads: webhook_endpoints_user_id_created_at_id_idx
+-- reads: webhook_endpoints by index
 SELECT w.id AS "id", w.user_id AS "userId", w.url AS "url", w.events AS "events", w.listing_ids AS "listingIds", w.disabled_at AS "disabledAt", w.disabled_reason AS "disabledReason", w.failing_since AS "failingSince", w.created_at AS "createdAt" FROM webhook_endpoints w
 WHERE w.user_id = $4::uuid AND (w.created_at, w.id) > ($1::timestamptz, $2::uuid)
 ORDER BY w.created_at, w.id
 LIMIT $3::int
 
 -- oldest-keys
--- reads: api_keys_created_at_id_idx
+-- reads: api_keys by index
 SELECT k.id AS "id", k.prefix AS "prefix", k.mode AS "mode", k.expires_at AS "expiresAt", k.user_id AS "userId", k.label AS "label", k.created_at AS "createdAt", k.revoked_at AS "revokedAt", k.last_used_at AS "lastUsedAt", k.replaced_by AS "replacedBy"
 FROM api_keys k
 WHERE  (k.created_at, k.id) > ($1::timestamptz, $2::uuid)
@@ -1073,7 +1073,7 @@ ORDER BY k.created_at, k.id
 LIMIT $3::int
 
 -- oldest-keys-of-user
--- reads: api_keys_user_id_created_at_id_idx
+-- reads: api_keys by index
 SELECT k.id AS "id", k.prefix AS "prefix", k.mode AS "mode", k.expires_at AS "expiresAt", k.user_id AS "userId", k.label AS "label", k.created_at AS "createdAt", k.revoked_at AS "revokedAt", k.last_used_at AS "lastUsedAt", k.replaced_by AS "replacedBy"
 FROM api_keys k
 WHERE k.user_id = $4::uuid AND (k.created_at, k.id) > ($1::timestamptz, $2::uuid)
@@ -1087,7 +1087,7 @@ SELECT name, count::float8, extract(epoch FROM last_at)::float8 AS "lastAt",
 FROM worker_activity
 
 -- record-deliveries
--- reads: varies
+-- reads: forms by index, webhook_deliveries by index, webhook_endpoints by index
 WITH outcome AS (
   SELECT * FROM jsonb_to_recordset($2::jsonb) AS o (
     id bigint, state text, reason text, "pauseSeconds" int, "status" int, "body" text, "hadAddress" boolean, "durationMs" int)
@@ -1150,7 +1150,7 @@ SELECT coalesce((SELECT jsonb_object_agg(state, count) FROM (
     FROM failing) AS failing
 
 -- record-emails
--- reads: emails_pkey
+-- reads: emails by index
 WITH outcome AS (
   SELECT * FROM jsonb_to_recordset($2::jsonb) AS o (
     id bigint, state text, reason text, "pauseSeconds" int)
@@ -1182,7 +1182,7 @@ SELECT coalesce((SELECT jsonb_object_agg(state, count) FROM (
   SELECT state, count(*) FROM recorded GROUP BY 1) AS by_state), '{}') AS states
 
 -- record-event
--- reads: memberships_listing_id_user_id_idx, webhook_endpoints_user_id_created_at_id_idx
+-- reads: memberships by index, webhook_endpoints by index
 WITH entry AS (
   
 INSERT INTO audit_entries (actor, actor_id, action, subject_id, correlation_id, details, actor_name)
@@ -1206,13 +1206,13 @@ WHERE endpoint.disabled_at IS NULL
   AND (endpoint.listing_ids = '{}' OR endpoint.listing_ids && endpoint.listings_in_scope)
 
 -- redeliver
--- reads: webhook_deliveries_pkey
+-- reads: webhook_deliveries by index
 UPDATE webhook_deliveries
 SET state = 'waiting', attempts = 0, crashes = 0, next_attempt_at = now(), queued_at = now(), ended_at = NULL, is_urgent = $2
 WHERE id = ANY($1::bigint[])
 
 -- register-secrets
--- reads: nothing
+-- reads: secret_checks
 INSERT INTO secret_checks (value, newest_since)
 SELECT decode(hex, 'hex'), CASE WHEN position = 1 THEN clock_timestamp() END
 FROM unnest($1::text[]) WITH ORDINALITY AS listed(hex, position)
@@ -1225,7 +1225,7 @@ ON CONFLICT (value) DO UPDATE SET newest_since =
 SELECT encode(value, 'hex') AS value FROM secret_checks WHERE newest_since IS NOT NULL
 
 -- reimport-listings
--- reads: listings_id_created_at_key
+-- reads: listings by index
 UPDATE listings t SET (external_id,title,address,city,country,zip_code,timezone,active,district,max_people_in_listing,max_vehicles,allow_pets,language) = (
   SELECT p.external_id,p.title,p.address,p.city,p.country,p.zip_code,p.timezone,p.active,p.district,p.max_people_in_listing,p.max_vehicles,p.allow_pets,p.language FROM jsonb_populate_record(t, changed.fields) p
 )
@@ -1234,7 +1234,7 @@ WHERE t.id = changed.id
 RETURNING t.id
 
 -- reimport-users
--- reads: users_pkey
+-- reads: users by index
 UPDATE users t SET (external_id,email,name) = (
   SELECT p.external_id,p.email,p.name FROM jsonb_populate_record(t, changed.fields) p
 )
@@ -1243,7 +1243,7 @@ WHERE t.id = changed.id AND t.email <> t.id || '@erased.invalid'
 RETURNING t.id
 
 -- release-deliveries
--- reads: webhook_deliveries_pkey, webhook_deliveries_unsent_idx
+-- reads: webhook_deliveries by index
 UPDATE webhook_deliveries n
 SET attempts = n.attempts - 1, crashes = n.crashes + 1,
   state = CASE WHEN (n.crashes + 1 >= $2::int) THEN 'failed' WHEN n.attempts > 1 THEN 'retrying' ELSE 'waiting' END::"DeliveryState",
@@ -1257,7 +1257,7 @@ RETURNING jsonb_strip_nulls(jsonb_build_object(
   'deliveryId', n.event_id, 'formId', n.form_id, 'endpointId', n.endpoint_id, 'correlationId', n.correlation_id)) AS facts, n.crashes, CASE WHEN n.state = 'failed' THEN n.last_error END AS "givenUp"
 
 -- release-emails
--- reads: emails_pkey, emails_unsent_idx
+-- reads: emails by index
 UPDATE emails n
 SET attempts = n.attempts - 1, crashes = n.crashes + 1,
   state = CASE WHEN (n.crashes + 1 >= $2::int) THEN 'failed' WHEN n.attempts > 1 THEN 'retrying' ELSE 'waiting' END::"EmailState",
@@ -1271,15 +1271,15 @@ RETURNING jsonb_strip_nulls(jsonb_build_object(
   'emailId', n.id::text, 'formId', n.form_id, 'endpointId', n.endpoint_id, 'correlationId', n.correlation_id)) AS facts, n.crashes, CASE WHEN n.state = 'failed' THEN n.last_error END AS "givenUp"
 
 -- release-fingerprint
--- reads: creations_pkey
+-- reads: creations by index
 UPDATE creations SET current_fingerprint = NULL WHERE form_id = $1::uuid
 
 -- remove-member
--- reads: memberships_listing_id_user_id_idx
+-- reads: memberships by index
 DELETE FROM memberships WHERE user_id = $1::uuid AND listing_id = $2::uuid RETURNING role::text
 
 -- renew-creation
--- reads: creations_holder_id_current_fingerprint_key, creations_pkey
+-- reads: creations by index
 UPDATE creations c SET fingerprint = $2::bytea, secret_id = $3::text, current_fingerprint =
   CASE WHEN c.current_fingerprint IS NOT NULL AND NOT EXISTS (
     SELECT FROM creations o
@@ -1288,23 +1288,23 @@ UPDATE creations c SET fingerprint = $2::bytea, secret_id = $3::text, current_fi
 WHERE c.form_id = $1::uuid
 
 -- renew-endpoint
--- reads: webhook_endpoints_pkey
+-- reads: webhook_endpoints by index
 UPDATE webhook_endpoints SET secret = $2::bytea, previous_secrets = $3::bytea[] WHERE id = $1::uuid
 
 -- renew-forms
--- reads: forms_pkey
+-- reads: forms by index
 UPDATE forms f SET guest_email = renewed.guest_email, fingerprint = renewed.fingerprint
 FROM unnest($1::uuid[], $2::bytea[], $3::bytea[]) AS renewed(id, guest_email, fingerprint) WHERE f.id = renewed.id
 
 -- replace-key
--- reads: api_keys_pkey
+-- reads: api_keys by index
 UPDATE api_keys
 SET replaced_by = $2::uuid, expires_at = least(expires_at, clock_timestamp() + make_interval(secs => $3::int))
 WHERE id = $1::uuid
 RETURNING id, expires_at AS "expiresAt"
 
 -- retry-email
--- reads: emails_pkey, forms_pkey
+-- reads: emails by index, forms by index
 UPDATE emails n
 SET state = 'waiting', attempts = 0, crashes = 0, next_attempt_at = now(), ended_at = NULL, is_urgent = true
 WHERE n.id = ANY($1::bigint[])
@@ -1315,7 +1315,7 @@ n.last_error AS "lastError", n.heartbeat_at AS "lastAttemptAt", n.next_attempt_a
 CASE WHEN n.state = 'sent' THEN n.ended_at END AS "sentAt"
 
 -- retry-failed-emails
--- reads: emails_pkey, forms_pkey
+-- reads: emails by index, forms by index
 UPDATE emails n
 SET state = 'waiting', attempts = 0, crashes = 0, next_attempt_at = now(), ended_at = NULL, is_urgent = false
 WHERE n.id = ANY($1::bigint[])
@@ -1326,15 +1326,15 @@ n.last_error AS "lastError", n.heartbeat_at AS "lastAttemptAt", n.next_attempt_a
 CASE WHEN n.state = 'sent' THEN n.ended_at END AS "sentAt"
 
 -- revoke-key
--- reads: api_keys_pkey
+-- reads: api_keys by index
 UPDATE api_keys k SET revoked_at = clock_timestamp() WHERE k.id = $1::uuid RETURNING k.id AS "id", k.prefix AS "prefix", k.mode AS "mode", k.expires_at AS "expiresAt", k.user_id AS "userId", k.label AS "label", k.created_at AS "createdAt", k.revoked_at AS "revokedAt", k.last_used_at AS "lastUsedAt", k.replaced_by AS "replacedBy"
 
 -- revoke-keys-of-user
--- reads: api_keys_user_id_created_at_id_idx
+-- reads: api_keys by index
 UPDATE api_keys SET revoked_at = now() WHERE user_id = $1::uuid AND revoked_at IS NULL RETURNING id::text
 
 -- roles-of-file
--- reads: memberships_listing_id_user_id_idx
+-- reads: memberships by index
 SELECT (
   SELECT m.role::text FROM memberships m WHERE m.user_id = wanted.user_id AND m.listing_id = wanted.listing_id
 ) AS role
@@ -1342,7 +1342,7 @@ FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS wanted (user_id, listing_
 ORDER BY wanted.position
 
 -- rotate-endpoint-secret
--- reads: webhook_endpoints_pkey
+-- reads: webhook_endpoints by index
 UPDATE webhook_endpoints w
 SET secret = $2::bytea, (previous_secrets, previous_secrets_until) = (
   SELECT array_agg(previous.secret), array_agg(previous.until)
@@ -1356,7 +1356,7 @@ SET secret = $2::bytea, (previous_secrets, previous_secrets_until) = (
 WHERE w.id = $1::uuid RETURNING w.previous_secrets_until[1] AS until
 
 -- sealed-endpoints
--- reads: webhook_endpoints_pkey
+-- reads: webhook_endpoints by index
 SELECT w.id::text, w.secret, w.previous_secrets AS "previousSecrets" FROM webhook_endpoints w WHERE w.id > $1::uuid ORDER BY w.id LIMIT 200
 
 -- secret-checks
@@ -1369,11 +1369,11 @@ FROM secret_checks ORDER BY newest_since DESC NULLS LAST
 SELECT pg_advisory_xact_lock(lock) FROM unnest($1::bigint[]) AS lock
 
 -- set-endpoint-url
--- reads: webhook_endpoints_pkey
+-- reads: webhook_endpoints by index
 UPDATE webhook_endpoints w SET url = $2, failing_since = NULL, paused_until = NULL, revision = revision + 1 WHERE w.id = $1::uuid AND w.url <> $2
 
 -- set-members
--- reads: listings_id_created_at_key
+-- reads: listings by index
 INSERT INTO memberships (user_id, listing_id, listing_created_at, role)
 SELECT new.user_id, l.id, l.created_at, new.role
 FROM listings l, unnest($2::uuid[], $3::"MembershipRole"[]) AS new (user_id, role)
@@ -1381,7 +1381,7 @@ WHERE l.id = $1::uuid
 ON CONFLICT (user_id, listing_id) DO UPDATE SET role = excluded.role
 
 -- start-session
--- reads: operator_sessions
+-- reads: operator_sessions whole
 WITH ended AS (DELETE FROM operator_sessions WHERE NOT (created_at > now() - interval '8 hours' AND last_used_at > now() - interval '30 minutes'))
 INSERT INTO operator_sessions (hash, name) VALUES ($1::bytea, $2)
 
@@ -1399,7 +1399,7 @@ FROM unnest($1::text[], $2::boolean[], $3::timestamptz[]) AS use(value, has_data
 WHERE s.value = decode(use.value, 'hex')
 
 -- stored-addresses
--- reads: forms_pkey
+-- reads: forms by index
 SELECT f.id::text, f.guest_email, (extract(epoch FROM f.created_at) * 1000)::float8 AS "createdMs" FROM forms f
 WHERE f.guest_email IS NOT NULL AND f.id > $1::uuid
 ORDER BY f.id LIMIT 200
@@ -1418,14 +1418,14 @@ CASE WHEN n.state = 'sent' THEN n.ended_at END AS "deliveredAt"
 SELECT name FROM pg_timezone_names
 
 -- update-endpoint
--- reads: webhook_endpoints_pkey
+-- reads: webhook_endpoints by index
 UPDATE webhook_endpoints w
 SET (events, listing_ids) = (SELECT p.events, p.listing_ids FROM jsonb_populate_record(w, $2::jsonb) p)
 WHERE w.id = $1::uuid
 RETURNING w.id AS "id", w.user_id AS "userId", w.url AS "url", w.events AS "events", w.listing_ids AS "listingIds", w.disabled_at AS "disabledAt", w.disabled_reason AS "disabledReason", w.failing_since AS "failingSince", w.created_at AS "createdAt"
 
 -- update-form
--- reads: emails_form_id_idx, forms_pkey, memberships_listing_id_user_id_idx, users_pkey
+-- reads: emails by index, forms by index, memberships by index, users by index
 WITH moved AS (
 UPDATE emails n SET check_in_date = moved.check_in_date, tenant_id = moved.tenant_id
 FROM (SELECT $4::timestamptz AS check_in_date, coalesce((SELECT u.id FROM (
@@ -1440,33 +1440,33 @@ WHERE id = $1::uuid
 RETURNING f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt"
 
 -- update-listing
--- reads: listings_id_created_at_key
+-- reads: listings by index
 UPDATE listings l
 SET (title,address,city,country,zip_code,timezone,active,district,max_people_in_listing,max_vehicles,allow_pets,language) = (SELECT p.title,p.address,p.city,p.country,p.zip_code,p.timezone,p.active,p.district,p.max_people_in_listing,p.max_vehicles,p.allow_pets,p.language FROM jsonb_populate_record(l, $2::jsonb) p)
 WHERE l.id = $1::uuid
 RETURNING l.id AS "id", l.public_id AS "publicId", l.title AS "title", l.address AS "address", l.city AS "city", l.country AS "country", l.zip_code AS "zipCode", l.district AS "district", l.timezone AS "timezone", l.active AS "active", l.max_people_in_listing AS "maxPeopleInListing", l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets", l.created_at AS "createdAt", l.external_id AS "externalId", l.language AS "language"
 
 -- update-user
--- reads: users_pkey
+-- reads: users by index
 UPDATE users u SET (email, name) = (SELECT p.email, p.name FROM jsonb_populate_record(u, $2::jsonb) p)
 WHERE u.id = $1::uuid AND u.email <> u.id || '@erased.invalid'
 RETURNING u.id AS "id", u.email AS "email", u.name AS "name", u.external_id AS "externalId", u.created_at AS "createdAt"
 
 -- use-session
--- reads: operator_sessions_pkey
+-- reads: operator_sessions by index
 UPDATE operator_sessions SET last_used_at = greatest(last_used_at, now() - make_interval(secs => $2))
 WHERE hash = $1::bytea
 
 -- user
--- reads: users_pkey
+-- reads: users by index
 SELECT u.id AS "id", u.email AS "email", u.name AS "name", u.external_id AS "externalId", u.created_at AS "createdAt" FROM users u WHERE u.id = $1::uuid
 
 -- user-by-email
--- reads: users_email_lower_key
+-- reads: users by index
 SELECT id FROM users WHERE lower(email COLLATE "C") = $1
 
 -- users-of-file
--- reads: users_email_lower_key, users_external_id_key, users_pkey
+-- reads: users by index
 SELECT t.id, t.external_id AS "externalId", t.email AS "email", t.name AS "name" FROM users t WHERE (t.external_id = ANY ($1::text[]) OR t.id = ANY ($2::uuid[]) OR lower(t.email COLLATE "C") = ANY ($3::text[])) AND t.email <> t.id || '@erased.invalid'
 
 -- worker-start
