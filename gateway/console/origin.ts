@@ -2,7 +2,7 @@ import { isIPv4, isIPv6 } from "node:net";
 import type { RequestHandler } from "express";
 import type { Settings } from "../../server/config.js";
 import { ServiceError } from "../../server/errors.js";
-import { requireJson } from "../http/body.js";
+import { requireJson } from "../http/input.js";
 
 /** A name or an IP address, and a port. */
 const HOST = /^(?:\[([^\]]+)\]|([^:]+?))\.?(?::\d*)?$/;

@@ -26,8 +26,3 @@ const READ_ONLY = "GET, HEAD, OPTIONS";
 export function serveAt(router: Router, path: string | RegExp, handler: RequestHandler): void {
   router.route(path).get(handler).options(answerOptions(READ_ONLY)).all(rejectMethod(READ_ONLY));
 }
-
-export const noStore: RequestHandler = (_req, res, next) => {
-  res.setHeader("Cache-Control", "no-store");
-  next();
-};

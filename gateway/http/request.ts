@@ -117,6 +117,12 @@ export const requireHost: RequestHandler = (req, res, next) => {
   next();
 };
 
+/** Forbids caches to store the response. */
+export const noStore: RequestHandler = (_req, res, next) => {
+  res.setHeader("Cache-Control", "no-store");
+  next();
+};
+
 /** Ends a response with JSON text; one with status 204 without any. A HEAD request gets the same headers and no body. */
 export function sendJson(res: Response, json = ""): void {
   if (res.statusCode === 204) {

@@ -8,8 +8,7 @@ import { enqueueInvitations, moveInvitations } from "../outbox/enqueue.js";
 import { HAS_ENDPOINTS } from "../outbox/events.js";
 import { columnsOf, nullFields, type SqlRow, selectList, snakeCase } from "../resources/resource.js";
 import type { ListingRules } from "./rules.js";
-import { type FormV1, formV1 } from "./schema.js";
-import { projectStatus } from "./status.js";
+import { type FormV1, formV1, projectStatus } from "./schema.js";
 
 // The statements that lock and write forms, one function each, and the projection to the public form. Statements that lock a
 // form check scope, except the operator's. Updates and erasures require a form that the transaction has locked.

@@ -1,19 +1,15 @@
 import { z } from "zod";
 import { EXAMPLE_LISTING_ID } from "../constants.js";
 import { inAppProcedure, operatorProcedure, readingProcedure, router, writingProcedure } from "../trpc.js";
-import { omitUndefined } from "../values.js";
 import { getAnyForm, getForm, getFormByPublicId, listAllForms, listForms } from "./read-forms.js";
-import { checkKnownStatus } from "./rules.js";
 import * as schema from "./schema.js";
-import { changeForm, createForm, updateFormStay } from "./write-form.js";
+import { createForm, setParty, setStatus, updateFormStay } from "./write-form.js";
 
 const BREAKS_RULE = "the stay breaks a rule of the listing.";
 
+/** The errors of a procedure with `meta` are its `codes`, VALIDATION_ERROR and FORBIDDEN (of a read-only key) included. */
 export const formsRouter = router({
-  /**
-   * Creates a form. An equal request returns the form of the first one (gateway/docs/contract.md#idempotency). Errors:
-   * RESOURCE_NOT_FOUND (listing), IDEMPOTENCY_KEY_REUSED, VALIDATION_ERROR, FORBIDDEN (read-only key).
-   */
+  /** Creates a form. An equal request returns the form of the first one (gateway/docs/contract.md#idempotency). */
   create: writingProcedure
     .meta({
       openapi: {
@@ -43,16 +39,9 @@ export const formsRouter = router({
     })
     .input(schema.createInput)
     .output(schema.formV1)
-    .mutation(async ({ ctx, input }) => {
-      const { form, replayed } = await createForm(ctx, input, schema.readIdempotencyKey(ctx));
-      ctx.outcome.replayed = replayed;
-      return form;
-    }),
+    .mutation(createForm),
 
-  /**
-   * Replaces a form's stay; another `listingId` moves the form to that listing. Without `guestEmail` it keeps the stored
-   * address. Errors: RESOURCE_NOT_FOUND (form or listing), VALIDATION_ERROR, FORBIDDEN (read-only key).
-   */
+  /** Replaces a form's stay. Another `listingId` moves the form; without `guestEmail` it keeps the stored address. */
   update: writingProcedure
     .meta({
       openapi: {
@@ -81,12 +70,9 @@ export const formsRouter = router({
     })
     .input(schema.updateInput)
     .output(schema.formV1)
-    .mutation(({ ctx, input: { id, ...body } }) => updateFormStay(ctx, id, body)),
+    .mutation(updateFormStay),
 
-  /**
-   * Forms in scope, or those on one listing, oldest first; none if that listing is out of scope (gateway/docs/contract.md#lists).
-   * Errors: INVALID_CURSOR, VALIDATION_ERROR.
-   */
+  /** Forms in scope, or those on one listing, oldest first (gateway/docs/contract.md#lists). */
   list: readingProcedure
     .meta({
       openapi: {
@@ -112,7 +98,7 @@ export const formsRouter = router({
     .output(schema.formPage)
     .query(listForms),
 
-  /** A form in scope. Errors: RESOURCE_NOT_FOUND. */
+  /** A form in scope. */
   get: readingProcedure
     .meta({
       openapi: {
@@ -143,8 +129,7 @@ export const formsRouter = router({
 
   /**
    * All forms, newest first, or those on one listing, in one user's scope, in one status, with check-in on one day in the
-   * listing's time zone. Operator.
-   * Errors: INVALID_CURSOR, VALIDATION_ERROR.
+   * listing's time zone. Operator. Errors: INVALID_CURSOR, VALIDATION_ERROR.
    */
   listAll: operatorProcedure.input(schema.listAllInput).output(schema.formPage).query(listAllForms),
 
@@ -153,20 +138,11 @@ export const formsRouter = router({
    * operator may set any status and, with `force`, an unknown one. With `from`, it changes only a form in that status.
    * Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR.
    */
-  setStatus: inAppProcedure
-    .input(schema.setStatusInput)
-    .output(schema.formV1)
-    .mutation(({ ctx, input: { id, status, from, force } }) => {
-      if (ctx.principal.kind === "operator" && !force) checkKnownStatus(status);
-      return changeForm(ctx, id, { status }, from);
-    }),
+  setStatus: inAppProcedure.input(schema.setStatusInput).output(schema.formV1).mutation(setStatus),
 
   /**
    * Sets the numbers of vehicles and pets, within the listing's maxVehicles and allowPets. For the operator, and for users
    * on a form in scope. Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR.
    */
-  setParty: inAppProcedure
-    .input(schema.setPartyInput)
-    .output(schema.formV1)
-    .mutation(({ ctx, input: { id, ...party } }) => changeForm(ctx, id, omitUndefined(party))),
+  setParty: inAppProcedure.input(schema.setPartyInput).output(schema.formV1).mutation(setParty),
 });

@@ -1,5 +1,6 @@
 import { type FieldError, invalid } from "../errors.js";
-import { KNOWN_STATUSES, nextStatuses, projectStatus, STATUS_RULE } from "./status.js";
+import { projectStatus } from "./schema.js";
+import { KNOWN_STATUSES, nextStatuses, STATUS_RULE } from "./status.js";
 
 /** Limits of a listing; null means no limit. */
 export interface ListingRules {

@@ -18,7 +18,7 @@ import {
   uuid,
   uuidOut,
 } from "../values.js";
-import { FORM_STATUSES, KNOWN_STATUSES, STATUS_RULE } from "./status.js";
+import { FORM_STATUSES, type FormStatus, KNOWN_STATUSES, STATUS_RULE } from "./status.js";
 
 /** The public projection of a form. */
 export const formV1 = z
@@ -68,6 +68,10 @@ export const formV1 = z
   });
 
 export type FormV1 = z.infer<typeof formV1>;
+
+/** The public status of a stored one. */
+export const projectStatus = (status: string): FormStatus =>
+  (FORM_STATUSES as readonly string[]).includes(status) ? (status as FormStatus) : "UNKNOWN";
 
 export const formPage = z
   .object({ items: z.array(formV1).meta(pageItems("Forms")), nextCursor })

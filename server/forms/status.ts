@@ -27,9 +27,6 @@ export const FORM_STATUSES = [...STAGES.flat(), "UNKNOWN"] as const;
 
 export type FormStatus = (typeof FORM_STATUSES)[number];
 
-export const projectStatus = (status: string): FormStatus =>
-  (FORM_STATUSES as readonly string[]).includes(status) ? (status as FormStatus) : "UNKNOWN";
-
 /** What the statuses usually mean, for the documents. */
 export const STATUS_MEANINGS: Record<FormStatus, string> = {
   SENT: "The form exists. The guest has not filled it in.",

@@ -1,40 +1,47 @@
 import { randomUUID } from "node:crypto";
 import { nanoid } from "nanoid";
-import type { InAppContext, ScopedContext } from "../access/context.js";
+import type { Call, InAppContext, ScopedContext } from "../access/context.js";
 import { seal, tryOpen } from "../encryption.js";
 import { recordEvent } from "../outbox/events.js";
-import { canonicalBody, stayOf } from "./body.js";
+import { omitUndefined } from "../values.js";
 import {
   bindKey,
   type CreateRequest,
+  canonicalBody,
   findEarlierCreates,
   findOriginal,
   fingerprints,
   releaseFingerprint,
   replay,
+  stayOf,
 } from "./idempotency.js";
 import { insertForm, lockForm, lockListing, updateForm } from "./queries.js";
 import {
   checkExpectedStatus,
+  checkKnownStatus,
   checkListingRules,
   checkPartyRules,
   checkStatusOrder,
   isCorrection,
   type Party,
 } from "./rules.js";
-import type { FormV1, ParsedBody } from "./schema.js";
+import {
+  type createInput,
+  type FormV1,
+  readIdempotencyKey,
+  type setPartyInput,
+  type setStatusInput,
+  type updateInput,
+} from "./schema.js";
 
 // The only way to create or update a form, for API keys, users and the operator. Each function is one transaction with the
 // same steps: load in scope and lock, replay (create only), check the listing's rules, write (a create also enqueues the
 // invitation), audit, commit.
 
-/** Creates a form, or replays an earlier equal create (`replayed`), which changes nothing. */
-export function createForm(
-  context: ScopedContext,
-  input: ParsedBody,
-  key: string | undefined,
-): Promise<{ form: FormV1; replayed: boolean }> {
-  const { principal, services, signal } = context;
+/** Creates a form, or replays an earlier equal create, which changes nothing. */
+export function createForm({ ctx, input }: Call<typeof createInput, ScopedContext>): Promise<FormV1> {
+  const { principal, services, signal } = ctx;
+  const key = readIdempotencyKey(ctx);
   const body = canonicalBody(input);
   const request: CreateRequest = {
     holderId: principal.userId,
@@ -48,7 +55,8 @@ export function createForm(
       findEarlierCreates(tx, request),
     ]);
     const original = findOriginal(request, earlier, services.settings);
-    if (original) return { form: await replay(tx, request, original), replayed: true };
+    ctx.outcome.replayed = original !== undefined;
+    if (original) return replay(tx, request, original);
 
     checkListingRules(listing, body, { isNewOnListing: true });
 
@@ -67,14 +75,14 @@ export function createForm(
     const creation = {
       holderId: request.holderId,
       answer,
-      correlationId: context.correlationId,
+      correlationId: ctx.correlationId,
       secretId: services.keyring.ids[0],
     };
     const [, form] = await tx.commit(
       byBody && releaseFingerprint(tx, byBody),
       insertForm(tx, { ...answer, guestEmail, fingerprint }, creation),
       bindKey(tx, request, id),
-      recordEvent(tx, context, {
+      recordEvent(tx, ctx, {
         type: "form.created",
         action: "form.created",
         formId: id,
@@ -82,13 +90,14 @@ export function createForm(
         details: { listingId: listing.id },
       }),
     );
-    return { form, replayed: false };
+    return form;
   }, signal);
 }
 
-export function updateFormStay(context: ScopedContext, id: string, input: ParsedBody): Promise<FormV1> {
-  const { principal, services, signal } = context;
+export function updateFormStay({ ctx, input }: Call<typeof updateInput, ScopedContext>): Promise<FormV1> {
+  const { principal, services, signal } = ctx;
   const { keyring, db } = services;
+  const { id } = input;
   const body = canonicalBody(input);
   return db.sqlTransaction(async (tx) => {
     const stored = await lockForm(tx, principal, id);
@@ -110,7 +119,7 @@ export function updateFormStay(context: ScopedContext, id: string, input: Parsed
         guestEmail: guestEmail ? seal(keyring.email, guestEmail, id) : stored.guestEmail,
         fingerprint,
       }),
-      recordEvent(tx, context, {
+      recordEvent(tx, ctx, {
         type: isNewOnListing ? "form.moved" : "form.updated",
         action: "form.updated",
         formId: id,
@@ -130,14 +139,25 @@ export function updateFormStay(context: ScopedContext, id: string, input: Parsed
 const changedFields = <Fields extends object>(before: Fields, after: Fields) =>
   Object.keys(after).filter((field) => before[field as keyof Fields] !== after[field as keyof Fields]);
 
+/** The operator may set any status, and with `force` one that this version does not know. */
+export function setStatus({ ctx, input }: Call<typeof setStatusInput, InAppContext>): Promise<FormV1> {
+  const { id, status, from, force } = input;
+  if (ctx.principal.kind === "operator" && !force) checkKnownStatus(status);
+  return changeForm(ctx, id, { status }, from);
+}
+
+export function setParty({ ctx, input: { id, ...party } }: Call<typeof setPartyInput, InAppContext>): Promise<FormV1> {
+  return changeForm(ctx, id, omitUndefined(party));
+}
+
 /** Fields that the public API cannot set. Absent fields are unchanged; null unsets. */
-export interface InAppChange extends Partial<Party> {
+interface InAppChange extends Partial<Party> {
   status?: string;
 }
 
 /** Sets a form's status or party, only if its status is `from`. */
-export function changeForm(context: InAppContext, id: string, change: InAppChange, from?: string): Promise<FormV1> {
-  const { principal, services, signal } = context;
+function changeForm(ctx: InAppContext, id: string, change: InAppChange, from?: string): Promise<FormV1> {
+  const { principal, services, signal } = ctx;
   return services.db.sqlTransaction(async (tx) => {
     const stored = await lockForm(tx, principal, id);
     const listing = await lockListing(tx, principal, stored.listingId, "form");
@@ -152,14 +172,14 @@ export function changeForm(context: InAppContext, id: string, change: InAppChang
     const [form] = await tx.commit(
       updateForm(tx, id, { ...stored, ...change }),
       status !== stored.status &&
-        recordEvent(tx, context, {
+        recordEvent(tx, ctx, {
           type: "form.status_changed",
           action: "form.status_set",
           ...subject,
           details: { from: stored.status, to: status, correction: isCorrection(stored.status, status) },
         }),
       fields.length > 0 &&
-        recordEvent(tx, context, {
+        recordEvent(tx, ctx, {
           type: "form.party_changed",
           action: "form.party_set",
           ...subject,

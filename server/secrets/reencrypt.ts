@@ -1,7 +1,6 @@
 import type { Call } from "../access/context.js";
 import { type Keyring, seal, tryOpen } from "../encryption.js";
-import { bodyOf } from "../forms/body.js";
-import { renewCreation, renewFingerprint } from "../forms/idempotency.js";
+import { bodyOf, renewCreation, renewFingerprint } from "../forms/idempotency.js";
 import { FORM_COLUMNS, type FormRow, renewForms, type StoredAnswer } from "../forms/queries.js";
 import { NIL_UUID } from "../values.js";
 import { assertNewestInUse } from "./checks.js";

@@ -1,6 +1,6 @@
 import { type EventType, TEST_EVENT } from "../constants.js";
 import type { FormV1 } from "../forms/schema.js";
-import { projectStatus } from "../forms/status.js";
+import { projectStatus } from "../forms/schema.js";
 import { SendingFailed } from "../outbox/attempt.js";
 import type { WebhookEvent } from "./event-schema.js";
 

@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { canonicalBody } from "../../server/forms/body.js";
-import { fingerprints } from "../../server/forms/idempotency.js";
+import { canonicalBody, fingerprints } from "../../server/forms/idempotency.js";
 import { createInput, type FormV1 } from "../../server/forms/schema.js";
 import { openTestCore } from "../support/core.js";
 import {

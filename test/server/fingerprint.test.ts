@@ -1,7 +1,6 @@
 import { afterAll, expect, test, vi } from "vitest";
 import { deriveKeyring } from "../../server/encryption.js";
-import { canonicalBody } from "../../server/forms/body.js";
-import { fingerprints } from "../../server/forms/idempotency.js";
+import { canonicalBody, fingerprints } from "../../server/forms/idempotency.js";
 import { createInput, type FormBody } from "../../server/forms/schema.js";
 import { openTestCore } from "../support/core.js";
 
@@ -12,8 +11,8 @@ afterAll(() => void vi.resetModules());
 /** An optional field that a later version adds to the body. */
 const laterVersion = vi.hoisted(() => ({ field: undefined as string | null | undefined }));
 
-vi.mock("../../server/forms/body.js", async (load) => {
-  const module = await load<typeof import("../../server/forms/body.js")>();
+vi.mock("../../server/forms/idempotency.js", async (load) => {
+  const module = await load<typeof import("../../server/forms/idempotency.js")>();
   const canonical: typeof module.canonicalBody = (body) => ({
     ...module.canonicalBody(body),
     ...(laterVersion.field !== undefined && { arrivalTime: laterVersion.field }),

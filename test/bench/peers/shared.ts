@@ -2,8 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { nanoid } from "nanoid";
 import { deriveKeyring, seal } from "../../../server/encryption.js";
-import { canonicalBody, stayOf } from "../../../server/forms/body.js";
-import { fingerprints } from "../../../server/forms/idempotency.js";
+import { canonicalBody, fingerprints, stayOf } from "../../../server/forms/idempotency.js";
 import { formV1, type ParsedBody } from "../../../server/forms/schema.js";
 import { hashKey } from "../../../server/keys/authenticator.js";
 import { decodeCursor, encodeCursor } from "../../../server/resources/paging.js";

@@ -4,8 +4,7 @@ import { PrismaPg } from "@prisma/adapter-pg";
 import express from "express";
 import { z } from "zod";
 import { type Prisma, PrismaClient } from "../../../prisma/client/client.js";
-import { createInput, formV1 } from "../../../server/forms/schema.js";
-import { projectStatus } from "../../../server/forms/status.js";
+import { createInput, formV1, projectStatus } from "../../../server/forms/schema.js";
 import { hashBearer, newForm, readCursor, settings, toPage } from "./shared.js";
 
 const prisma = new PrismaClient({ adapter: new PrismaPg({ connectionString: settings.databaseUrl }) });
