@@ -1,46 +1,6 @@
 import { z } from "zod";
 import { A_LANGUAGE, canonicalLanguage } from "./languages.js";
-
-// Decimal digits only: Number() would also accept "0x10", "1e3", "1.0" and blanks.
-const integer = (min: number, max: number, defaultValue: number) =>
-  z
-    .string()
-    .regex(/^\d+$/)
-    .transform(Number)
-    .pipe(z.number().min(min).max(max))
-    .default(defaultValue)
-    .meta({ allowed: `an integer from ${min} to ${max}` });
-
-const boolean = (defaultValue: boolean) =>
-  z
-    .enum(["true", "false"])
-    .default(defaultValue ? "true" : "false")
-    .transform((text) => text === "true")
-    .meta({ allowed: "true or false" });
-
-const url = (schemes: string[]) =>
-  z
-    .string()
-    .refine((text) => URL.canParse(text) && schemes.includes(new URL(text).protocol.slice(0, -1)))
-    .meta({ allowed: `a URL such as ${schemes[0]}://…`, secret: true });
-
-const isHttpUrl = (text: string) => /^https?:\/\//i.test(text) && URL.canParse(text);
-
-const httpUrl = z.string().refine(isHttpUrl).meta({ allowed: "an http or https URL" });
-
-const shortText = (allowed: string) =>
-  z
-    .string()
-    .trim()
-    .regex(/^\P{Cc}{1,200}$/u)
-    .meta({ allowed: `${allowed}, of at most 200 characters` });
-
-const host = z.string().min(1).default("127.0.0.1").meta({ allowed: "a host name or IP address" });
-
-// As browsers send it: in ASCII, without a port.
-const HOST_NAME = /^(?=.{1,253}$)[a-z\d_-]+(?:\.[a-z\d_-]+)*$/;
-
-const isOrigin = (text: string) => URL.canParse(text) && new URL(text).origin === text;
+import { boolean, HOST_NAME, host, httpUrl, integer, isHttpUrl, isOrigin, shortText, url } from "./setting-values.js";
 
 /**
  * Every environment variable with its unit, default and purpose. Only `readSettings` reads the environment. Errors never

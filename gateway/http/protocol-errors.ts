@@ -18,7 +18,7 @@ export function handleProtocolErrors(server: Server): void {
     const { status, headers, body } = errorResponse(417, "has an unsupported Expect header");
     res.writeHead(status, headers).end(body);
   });
-  // `body.ts` sends `100 Continue` if it is going to read the body.
+  // `input.ts` sends `100 Continue` if it is going to read the body.
   server.on("checkContinue", (req, res) => server.emit("request", req, res));
 }
 
