@@ -30,13 +30,11 @@ export class KnownSessions {
 
   /** Returns the id of a new session. */
   start(name: string): Promise<string> {
-    return this.#sessions.start(name).catch((error) => {
-      throw inOutage(
-        error,
-        "The token is right, but the session cannot be stored: the database does not answer, or cannot be written. " +
-          "Sign in again when it is back.",
-      );
-    });
+    return explainOutage(
+      this.#sessions.start(name),
+      "The token is right, but the session cannot be stored: the database does not answer, or cannot be written. " +
+        "Sign in again when it is back.",
+    );
   }
 
   /**
@@ -65,9 +63,10 @@ export class KnownSessions {
     const finding = [...ids];
     this.#finding.add(finding);
     try {
-      const session = await this.#sessions.find(ids, idleSeconds).catch((error) => {
-        throw inOutage(error, "The database does not answer, so your session cannot be checked.");
-      });
+      const session = await explainOutage(
+        this.#sessions.find(ids, idleSeconds),
+        "The database does not answer, so your session cannot be checked.",
+      );
       if (!session) {
         this.#remembered.delete(ids.join());
         throw new ServiceError("UNAUTHENTICATED", { message: "You are not signed in, or your session has ended." });
@@ -84,10 +83,8 @@ export class KnownSessions {
   /** Returns the names of the operators whose sessions it ended. */
   async end(ids: readonly string[]): Promise<string[]> {
     try {
-      return await this.#sessions.end(ids);
-    } catch (error) {
-      throw inOutage(
-        error,
+      return await explainOutage(
+        this.#sessions.end(ids),
         "The database does not answer, so your session cannot be ended. Sign out again when it is back.",
       );
     } finally {
@@ -98,8 +95,9 @@ export class KnownSessions {
   }
 }
 
-/** The error, with this message if the database does not answer. */
-function inOutage(error: unknown, message: string): ServiceError {
-  const failure = toServiceError(error);
-  return failure.status === 503 ? unavailable({ cause: error, message }) : failure;
-}
+/** The result of the work. If the database does not answer, its error has this message. */
+const explainOutage = <Result>(work: Promise<Result>, message: string): Promise<Result> =>
+  work.catch((error) => {
+    const failure = toServiceError(error);
+    throw failure.status === 503 ? unavailable({ cause: error, message }) : failure;
+  });

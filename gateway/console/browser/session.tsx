@@ -4,8 +4,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { CallFailed, callSession, toFailure } from "./core.js";
 import { Dialog } from "./parts/dialog.js";
 import { type Field, Form, type Values } from "./parts/form.js";
-import { useNotify } from "./parts/notices.js";
-import { Problem } from "./parts/problem.js";
+import { Problem, useNotify } from "./parts/notices.js";
 import { AFTER_FAILURE_MS, createQueryClient, isTemporary } from "./queries.js";
 
 export interface Session {

@@ -1,13 +1,10 @@
 import { useLocation } from "preact-iso/router";
 import { EMAIL_STATES } from "../../../../server/constants.js";
 import { core } from "../core.js";
-import { Badge } from "../parts/badge.js";
+import { Badge, EndpointLink, FormLink, ListingLink, Time } from "../parts/cells.js";
 import { CallButton, FormButton } from "../parts/dialog.js";
-import { EndpointLink, FormLink, ListingLink } from "../parts/links.js";
-import { type Columns, List } from "../parts/list.js";
+import { type Columns, List, StateTabs } from "../parts/list.js";
 import { Page } from "../parts/page.js";
-import { StateTabs } from "../parts/tabs.js";
-import { Time } from "../parts/time.js";
 import type { Email } from "../parts/timeline.js";
 import { useRead } from "../queries.js";
 

@@ -1,9 +1,8 @@
 import { useEffect } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import { core, toFailure } from "../core.js";
-import { Badge } from "../parts/badge.js";
-import { Loaded } from "../parts/loaded.js";
-import { Page } from "../parts/page.js";
+import { Badge } from "../parts/cells.js";
+import { Loaded, Page } from "../parts/page.js";
 import { useRead } from "../queries.js";
 
 const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i;

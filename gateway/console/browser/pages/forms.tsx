@@ -1,12 +1,14 @@
-import { useLocation } from "preact-iso/router";
-import { KNOWN_STATUSES } from "../../../../server/forms/status.js";
-import { core, type Inputs, type Outputs } from "../core.js";
-import { Badge } from "../parts/badge.js";
-import { type Filter, Filters, filtersIn } from "../parts/filters.js";
-import { FormLink, findListingId, findUserId, ListingLink, UserLink } from "../parts/links.js";
-import { type Columns, List } from "../parts/list.js";
-import { Page } from "../parts/page.js";
-import { Time } from "../parts/time.js";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { KNOWN_STATUSES, nextStatuses, STATUS_MEANINGS } from "../../../../server/forms/status.js";
+import { core, type Outputs } from "../core.js";
+import { Badge, FormLink, ListingLink, Time, UserLink } from "../parts/cells.js";
+import { Copy } from "../parts/copy.js";
+import { CallButton, FormButton } from "../parts/dialog.js";
+import { findListingId, findUserId } from "../parts/form.js";
+import { type Columns, type Filter, ListPage } from "../parts/list.js";
+import { Facts, Loaded, Page, Section } from "../parts/page.js";
+import { type Email, EmailState, Timeline } from "../parts/timeline.js";
+import { useRead } from "../queries.js";
 
 const COLUMNS: Columns<Outputs["forms"]["listAll"]["items"][number]> = {
   Form: ({ id }) => <FormLink id={id} />,
@@ -24,23 +26,130 @@ const FILTERS: Filter[] = [
   { name: "userId", label: "User’s email address or id", find: findUserId },
 ];
 
-export function FormsPage() {
-  const { query } = useLocation();
-  const filters: Inputs["forms"]["listAll"] = filtersIn(query, FILTERS);
-  const { listingId, userId } = filters;
+export const FormsPage = () => (
+  <ListPage
+    title="Forms"
+    filters={FILTERS}
+    caption="Forms, newest first"
+    read={(given, page) => core.forms.listAll.query({ ...given, ...page })}
+    columns={COLUMNS}
+    empty="No form matches. To open a form by its id, or by the guest’s link, use Find at the top."
+  >
+    {({ listingId, userId }) => (
+      <>
+        {listingId && <p class="mb-0">On {<ListingLink id={listingId} />}</p>}
+        {userId && <p class="mb-0">Forms of {<UserLink id={userId} />}</p>}
+      </>
+    )}
+  </ListPage>
+);
+
+type OperatorForm = Outputs["forms"]["getAny"];
+
+const REFRESH = { everySeconds: 5 };
+const MAX_EMAILS = 100;
+
+export function FormPage({ id }: { id: string }) {
+  const form = useRead(["form", id], () => core.forms.getAny.query({ id }), REFRESH);
+  const emails = useRead(["emails", id], () => core.emails.list.query({ formId: id, limit: MAX_EMAILS }), REFRESH);
   return (
-    <Page title="Forms">
-      <Filters filters={FILTERS} />
-      {listingId && <p class="mb-0">On {<ListingLink id={listingId} />}</p>}
-      {userId && <p class="mb-0">Forms of {<UserLink id={userId} />}</p>}
-      <List
-        caption="Forms, newest first"
-        listKey={["forms", filters]}
-        read={(page) => core.forms.listAll.query({ ...filters, ...page })}
-        columns={COLUMNS}
-        keyOf={({ id }) => id}
-        empty="No form matches. To open a form by its id, or by the guest’s link, use Find at the top."
-      />
+    <Page title={`Form ${id.slice(0, 8)}`}>
+      <Loaded query={form}>
+        {(loaded) => (
+          <>
+            <Loaded query={emails}>{({ items }) => <Invitation form={loaded} email={items.at(-1)} />}</Loaded>
+            <StatusSection form={loaded} />
+            <StaySection form={loaded} />
+            <Timeline formId={id} emails={emails.data?.items ?? []} {...REFRESH} />
+          </>
+        )}
+      </Loaded>
     </Page>
+  );
+}
+
+const StaySection = ({ form }: { form: OperatorForm }) => (
+  <Section title="Stay">
+    <Facts
+      facts={{
+        Listing: <ListingLink id={form.listingId} />,
+        "Check-in": <Time at={form.checkInDate} listingId={form.listingId} />,
+        "Check-out": <Time at={form.checkOutDate} listingId={form.listingId} />,
+        Guests: form.numberOfGuests,
+        Vehicles: form.numberOfVehicles,
+        Pets: form.numberOfPets,
+        "Guest’s email address": form.hasGuestEmail ? "Stored" : "None",
+        Created: <Time at={form.createdAt} />,
+        "Form id": <Copy text={form.id} />,
+        "Public id, in the guest’s link": form.publicId && <Copy text={form.publicId} />,
+      }}
+    />
+  </Section>
+);
+
+const NO_EMAIL =
+  "No invitation is recorded. None is sent if the stay was over when the form was created, and old records are deleted.";
+
+/** Why the guest got the invitation or not, and how to send it. */
+function Invitation({ form, email }: { form: OperatorForm; email: Email | undefined }) {
+  const { id, status, hasGuestEmail, checkOutDate } = form;
+  const isOver = checkOutDate !== null && Date.parse(checkOutDate) < Date.now();
+  const reason = status !== "SENT" ? "the form is no longer SENT" : isOver && "the stay is over";
+  const send = (
+    <FormButton
+      label={email?.state === "sent" ? "Send the invitation again …" : "Send the invitation …"}
+      title="Send the invitation"
+      class={email?.state === "failed" ? "btn-primary" : ""}
+      submit="Send it now"
+      send={() => core.emails.send.mutate({ formId: id })}
+      done={({ state }) =>
+        state === "running" ? "The invitation is already being sent." : "The invitation will be sent now."
+      }
+    >
+      <p>It goes to the address that the form has. The host changes it with an update of the form.</p>
+    </FormButton>
+  );
+  return (
+    <Section title="Invitation" actions={hasGuestEmail && !reason && send}>
+      <div>
+        {email ? <EmailState {...email} /> : hasGuestEmail && NO_EMAIL}
+        {hasGuestEmail || "The guest gets no invitation: the form has no email address."}
+        {hasGuestEmail && reason && ` It cannot be sent now: ${reason}.`}
+      </div>
+    </Section>
+  );
+}
+
+function StatusSection({ form: { id, status } }: { form: OperatorForm }) {
+  const [last, setLast] = useState({ from: "", to: "" });
+  const buttons = useRef<HTMLDivElement>(null);
+  const canUndo = last.to === status;
+  useEffect(() => {
+    // The button that was pressed is gone.
+    if (canUndo && document.activeElement === document.body) buttons.current?.querySelector("button")?.focus();
+  }, [canUndo]);
+  const button = (to: string) => (
+    <CallButton
+      key={to}
+      label={`${canUndo && to === last.from ? "Undo: set" : "Set"} ${to.replaceAll("_", " ")}`}
+      // Not if another operator has set another status meanwhile.
+      send={async () => ({ from: status, ...(await core.forms.setStatus.mutate({ id, status: to, from: status })) })}
+      done={({ from, status: set }) => {
+        setLast({ from, to: set });
+        return `The form is ${set} now.`;
+      }}
+    />
+  );
+  return (
+    <Section title="Form status">
+      <p class="mb-0">
+        <Badge text={status} /> {STATUS_MEANINGS[status]}
+      </p>
+      <div ref={buttons} class="hstack flex-wrap gap-2">
+        {canUndo && !nextStatuses(status).includes(last.from) && button(last.from)}
+        {nextStatuses(status).map(button)}
+      </div>
+      <p class="text-body-secondary mb-0">Each change is audited in your name and sent to webhooks at once.</p>
+    </Section>
   );
 }

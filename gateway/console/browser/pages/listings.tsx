@@ -1,17 +1,18 @@
 import { useLocation } from "preact-iso/router";
 import { core, type Inputs, type Outputs } from "../core.js";
-import { Badge } from "../parts/badge.js";
-import { FormButton } from "../parts/dialog.js";
-import { Filters, filtersIn } from "../parts/filters.js";
-import type { Field } from "../parts/form.js";
-import { findUserId } from "../parts/links.js";
-import { type Columns, List } from "../parts/list.js";
-import { Page } from "../parts/page.js";
-import { Time } from "../parts/time.js";
+import { Badge, Time } from "../parts/cells.js";
+import { Copy } from "../parts/copy.js";
+import { EditButton, FormButton } from "../parts/dialog.js";
+import { type Field, findUserId } from "../parts/form.js";
+import { type Columns, ListPage } from "../parts/list.js";
+import { Members } from "../parts/members.js";
+import { Facts, Loaded, Page, Section } from "../parts/page.js";
+import { AuditTrail } from "../parts/trail.js";
+import { useListing } from "../queries.js";
 
-export type Listing = Outputs["listings"]["getAny"];
+type Listing = Outputs["listings"]["getAny"];
 
-export const ListingState = ({ active }: Listing) => <Badge text={active ? "active" : "inactive"} />;
+const ListingState = ({ active }: Listing) => <Badge text={active ? "active" : "inactive"} />;
 
 const COLUMNS: Columns<Listing> = {
   Listing: ({ id, title }) => <a href={`/console/listings/${id}`}>{title}</a>,
@@ -43,7 +44,7 @@ const FIELDS: Field[] = [
 
 const ACTIVE = { name: "active", label: "Active", hint: "No: no new forms on it. Its forms stay.", options: FLAG };
 
-export const listingFields = (listing: Listing): Field[] =>
+const fieldsOf = (listing: Listing): Field[] =>
   [...FIELDS, ACTIVE].map((field) => ({ ...field, value: listing[field.name as keyof Listing] }));
 
 const OWNER = { name: "ownerId", label: "Owner", hint: "Email address, external id or id of a user.", required: true };
@@ -54,8 +55,7 @@ const FILTERS = [
 ];
 
 export function ListingsPage() {
-  const { query, route } = useLocation();
-  const filters: Inputs["listings"]["listAll"] = filtersIn(query, FILTERS);
+  const { route } = useLocation();
   const create = (
     <FormButton
       label="New listing"
@@ -71,16 +71,58 @@ export function ListingsPage() {
     />
   );
   return (
-    <Page title="Listings" actions={create}>
-      <Filters filters={FILTERS} />
-      <List
-        caption="Listings, newest first"
-        listKey={["listings", filters]}
-        read={(page) => core.listings.listAll.query({ ...filters, ...page })}
-        columns={COLUMNS}
-        keyOf={({ id }) => id}
-        empty="No listing matches."
-      />
+    <ListPage
+      title="Listings"
+      actions={create}
+      filters={FILTERS}
+      caption="Listings, newest first"
+      read={(given, page) => core.listings.listAll.query({ ...given, ...page })}
+      columns={COLUMNS}
+      empty="No listing matches."
+    />
+  );
+}
+
+export function ListingPage({ id }: { id: string }) {
+  const listing = useListing(id);
+  return (
+    <Page title={listing.data?.title ?? "Listing"}>
+      <Loaded query={listing}>
+        {(loaded) => (
+          <>
+            <Section
+              title="Facts"
+              actions={
+                <EditButton
+                  name={loaded.title}
+                  fields={fieldsOf(loaded)}
+                  send={(changes) => core.listings.update.mutate({ ...changes, id } as Inputs["listings"]["update"])}
+                />
+              }
+            >
+              <Facts
+                facts={{
+                  State: <ListingState {...loaded} />,
+                  Address: `${loaded.address}, ${loaded.zipCode} ${loaded.city}, ${loaded.country}`,
+                  District: loaded.district,
+                  "Time zone": loaded.timezone,
+                  "Language of the invitation": loaded.language ?? "Default",
+                  "Maximum guests": loaded.maxPeopleInListing ?? "No limit",
+                  "Maximum vehicles": loaded.maxVehicles ?? "No limit",
+                  Pets: loaded.allowPets === null ? "Not set" : loaded.allowPets ? "Allowed" : "Not allowed",
+                  "External id": loaded.externalId,
+                  Created: <Time at={loaded.createdAt} />,
+                  Forms: <a href={`/console/forms?listingId=${id}`}>All its forms</a>,
+                  Id: <Copy text={id} />,
+                  "Public id": <Copy text={loaded.publicId} />,
+                }}
+              />
+            </Section>
+            <Members listingId={id} />
+            <AuditTrail id={id} />
+          </>
+        )}
+      </Loaded>
     </Page>
   );
 }

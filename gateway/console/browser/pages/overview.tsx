@@ -1,9 +1,7 @@
 import { core, type Outputs } from "../core.js";
-import { Badge } from "../parts/badge.js";
+import { Badge, Time } from "../parts/cells.js";
 import { Chart, type Series } from "../parts/chart.js";
-import { Loaded } from "../parts/loaded.js";
-import { Facts, Page, Section } from "../parts/page.js";
-import { Time } from "../parts/time.js";
+import { Facts, Loaded, Page, Section } from "../parts/page.js";
 import { useRead } from "../queries.js";
 
 type Overview = Outputs["console"]["overview"];
@@ -72,7 +70,7 @@ const CHARTS: [title: string, series: Series<Minute>[], isPeak?: boolean][] = [
 ];
 
 const Figures = ({ history, emails, deliveries, version, node, startedAt }: Overview) => (
-  <div class="vstack gap-4">
+  <>
     <Section title="Waiting and failed">
       <Facts
         facts={{
@@ -101,7 +99,7 @@ const Figures = ({ history, emails, deliveries, version, node, startedAt }: Over
     <p class="text-body-secondary">
       Version {version}, Node.js {node}, running since <Time at={startedAt} />
     </p>
-  </div>
+  </>
 );
 
 const formatWait = (seconds: number) =>

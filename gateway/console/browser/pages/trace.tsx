@@ -1,11 +1,9 @@
 import { useLocation } from "preact-iso/router";
 import { core } from "../core.js";
+import { Time } from "../parts/cells.js";
 import { Copy } from "../parts/copy.js";
-import { Filters } from "../parts/filters.js";
-import { type Columns, Table } from "../parts/list.js";
-import { Loaded } from "../parts/loaded.js";
-import { Page, Section } from "../parts/page.js";
-import { Time } from "../parts/time.js";
+import { type Columns, Filters, Table } from "../parts/list.js";
+import { Loaded, Page, Section } from "../parts/page.js";
 import { DeliveryState } from "../parts/timeline.js";
 import { type Entry, Subject, What, Who } from "../parts/trail.js";
 import { useRead } from "../queries.js";
@@ -36,7 +34,7 @@ function Trace({ id }: { id: string }) {
   return (
     <Loaded query={trace}>
       {({ entries, deliveries, logField }) => (
-        <div class="vstack gap-4">
+        <>
           <Section title="Changes">
             <Table
               caption="Changes by this request, in order"
@@ -58,7 +56,7 @@ function Trace({ id }: { id: string }) {
           <p>
             To see the request, search the log for <Copy text={`"${logField}":"${id}"`} />
           </p>
-        </div>
+        </>
       )}
     </Loaded>
   );

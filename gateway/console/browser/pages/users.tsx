@@ -1,13 +1,17 @@
 import { useLocation } from "preact-iso/router";
 import { core, type Inputs, type Outputs } from "../core.js";
-import { FormButton } from "../parts/dialog.js";
-import { Filters } from "../parts/filters.js";
+import { Time } from "../parts/cells.js";
+import { Copy } from "../parts/copy.js";
+import { EditButton, FormButton } from "../parts/dialog.js";
 import type { Field } from "../parts/form.js";
-import { type Columns, List } from "../parts/list.js";
-import { Page } from "../parts/page.js";
-import { Time } from "../parts/time.js";
+import { Keys } from "../parts/keys.js";
+import { type Columns, ListPage } from "../parts/list.js";
+import { Members } from "../parts/members.js";
+import { Facts, Loaded, Page, Section } from "../parts/page.js";
+import { AuditTrail } from "../parts/trail.js";
+import { useRead } from "../queries.js";
 
-export type User = Outputs["users"]["get"];
+type User = Outputs["users"]["get"];
 
 const COLUMNS: Columns<User> = {
   "Email address": ({ id, email }) => <a href={`/console/users/${id}`}>{email}</a>,
@@ -16,36 +20,70 @@ const COLUMNS: Columns<User> = {
   Created: ({ createdAt }) => <Time at={createdAt} />,
 };
 
-export const userFields = (user?: User): Field[] => [
+const fieldsOf = (user?: User): Field[] => [
   { name: "email", label: "Email address", type: "email", required: true, value: user?.email },
   { name: "name", label: "Name", value: user?.name },
 ];
 
 export function UsersPage() {
-  const { query, route } = useLocation();
-  const search = query.search;
+  const { route } = useLocation();
   const create = (
     <FormButton
       label="New user"
       class="btn-primary"
       submit="Create"
-      fields={userFields()}
+      fields={fieldsOf()}
       send={(values) => core.users.create.mutate(values as Inputs["users"]["create"])}
       done={({ email }) => `${email} was created.`}
       onDone={({ id }) => route(`/console/users/${id}`)}
     />
   );
   return (
-    <Page title="Users" actions={create}>
-      <Filters filters={[{ name: "search", label: "Email address, name or external id", type: "search" }]} />
-      <List
-        caption="Users, newest first"
-        listKey={["users", search]}
-        read={(page) => core.users.list.query({ ...page, ...(search && { search }) })}
-        columns={COLUMNS}
-        keyOf={({ id }) => id}
-        empty="No user matches."
-      />
+    <ListPage
+      title="Users"
+      actions={create}
+      filters={[{ name: "search", label: "Email address, name or external id", type: "search" }]}
+      caption="Users, newest first"
+      read={(given, page) => core.users.list.query({ ...given, ...page })}
+      columns={COLUMNS}
+      empty="No user matches."
+    />
+  );
+}
+
+export function UserPage({ id }: { id: string }) {
+  const user = useRead(["user", id], () => core.users.get.query({ id }));
+  return (
+    <Page title={user.data?.email ?? "User"}>
+      <Loaded query={user}>
+        {(loaded) => (
+          <>
+            <Section
+              title="Facts"
+              actions={
+                <EditButton
+                  name={loaded.email}
+                  fields={fieldsOf(loaded)}
+                  send={(changes) => core.users.update.mutate({ ...changes, id } as Inputs["users"]["update"])}
+                />
+              }
+            >
+              <Facts
+                facts={{
+                  Name: loaded.name,
+                  "External id": loaded.externalId,
+                  Created: <Time at={loaded.createdAt} />,
+                  Forms: <a href={`/console/forms?userId=${id}`}>Forms of this user’s listings</a>,
+                  Id: <Copy text={id} />,
+                }}
+              />
+            </Section>
+            <Keys user={loaded} />
+            <Members userId={id} />
+            <AuditTrail id={id} />
+          </>
+        )}
+      </Loaded>
     </Page>
   );
 }

@@ -1,13 +1,10 @@
 import { useLocation } from "preact-iso/router";
 import { DELIVERY_STATES } from "../../../../server/constants.js";
 import { core, type Outputs } from "../core.js";
-import { Badge } from "../parts/badge.js";
+import { Badge, EndpointLink, FormLink, Time, UserLink } from "../parts/cells.js";
 import { CallButton, FormButton } from "../parts/dialog.js";
-import { EndpointLink, FormLink, UserLink } from "../parts/links.js";
-import { type Columns, List } from "../parts/list.js";
+import { type Columns, List, StateTabs } from "../parts/list.js";
 import { Page, Section } from "../parts/page.js";
-import { StateTabs } from "../parts/tabs.js";
-import { Time } from "../parts/time.js";
 
 type Delivery = Outputs["webhooks"]["deliveries"]["items"][number];
 

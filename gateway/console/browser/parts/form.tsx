@@ -1,8 +1,8 @@
 import type { ComponentChildren } from "preact";
 import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { toFailure } from "../core.js";
+import { CallFailed, core, toFailure } from "../core.js";
 import { type Done, useChange } from "../queries.js";
-import { Problem } from "./problem.js";
+import { Problem } from "./notices.js";
 
 export interface Field {
   /** As the core names it. */
@@ -156,3 +156,22 @@ function FieldInput({ field, id, issue, isFilter }: FieldInputProps) {
     </div>
   );
 }
+
+/** Returns the id of what `find` finds by the text in the form's field, or fails at the field. */
+const findIn =
+  (issue: string, find: (text: string) => Promise<{ id: string }>) => async (values: Values, field: string) => {
+    try {
+      return (await find(`${values[field] ?? ""}`)).id;
+    } catch (error) {
+      const { message, status } = toFailure(error);
+      throw [400, 404].includes(status) ? new CallFailed(message, { status, fields: [{ field, issue }] }) : error;
+    }
+  };
+
+export const findUserId = findIn("no user has this email address, external id or id", (user) =>
+  core.users.find.query({ user }),
+);
+
+export const findListingId = findIn("no listing has this external id or id", (listing) =>
+  core.listings.find.query({ listing }),
+);

@@ -1,12 +1,11 @@
 import { useState } from "preact/hooks";
 import { core, type Inputs, type Outputs } from "../core.js";
-import { Badge } from "./badge.js";
+import { Badge, formatTime, HERE, Time } from "./cells.js";
 import { Copy } from "./copy.js";
 import { Dialog, FormButton } from "./dialog.js";
 import type { Field } from "./form.js";
 import { type Columns, List } from "./list.js";
 import { Section } from "./page.js";
-import { formatTime, HERE, Time } from "./time.js";
 
 type Key = Outputs["keys"]["list"]["items"][number];
 

@@ -2,7 +2,8 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import { useRead } from "../queries.js";
-import { Loaded } from "./loaded.js";
+import { type Field, Form, type Values } from "./form.js";
+import { Loaded, Page } from "./page.js";
 
 /** Cells by the name of their column; null is shown as a dash. */
 export type Columns<Row> = Record<string, (row: Row) => ComponentChildren>;
@@ -47,10 +48,13 @@ export function Table<Row>({ caption, columns, rows, keyOf, empty }: TableProps<
   );
 }
 
+type PageRequest = { limit: number; cursor?: string };
+type PageOf<Row> = { items: Row[]; nextCursor: string | null };
+
 interface ListProps<Row> extends Omit<TableProps<Row>, "rows"> {
   /** Names the list, with its filters. */
   listKey: readonly unknown[];
-  read: (page: { limit: number; cursor?: string }) => Promise<{ items: Row[]; nextCursor: string | null }>;
+  read: (page: PageRequest) => Promise<PageOf<Row>>;
   /** Name of the cursor in the page's address. Default: cursor. */
   cursorName?: string;
   everySeconds?: number;
@@ -95,8 +99,87 @@ export function List<Row>({
 }
 
 /** The page's address with these changes of its query; null removes. */
-export function withQuery(changes: Record<string, unknown>): string {
+function withQuery(changes: Record<string, unknown>): string {
   const query = new URLSearchParams(location.search);
   for (const [name, value] of Object.entries(changes)) value ? query.set(name, `${value}`) : query.delete(name);
   return query.size > 0 ? `${location.pathname}?${query}` : location.pathname;
+}
+
+export interface Filter extends Field {
+  /** Returns the id of what was typed, or fails at the field. */
+  find?: (values: Values, name: string) => Promise<string>;
+}
+
+/** Filters of a list. They are in the page's address, so that it can be sent to others. */
+export function Filters({ filters }: { filters: readonly Filter[] }) {
+  const { query, route } = useLocation();
+  const resolve = async (values: Values) => {
+    const found = await Promise.all(
+      filters.map(async ({ name, find }) => [name, find && values[name] ? await find(values, name) : values[name]]),
+    );
+    return Object.fromEntries(found);
+  };
+  const fields = filters.map((filter) => ({ ...filter, value: query[filter.name] ?? "" }));
+  const show = (found: Values) => route(withQuery({ ...found, cursor: null }));
+  return (
+    <search>
+      <Form fields={fields} submit="Show" send={resolve} onDone={show} isFilter />
+    </search>
+  );
+}
+
+/** One of several links, of which one is open. */
+export const Tab = ({ href, isOpen, text }: { href: string; isOpen: boolean; text: string }) => (
+  <a class={`nav-link ${isOpen ? "active" : ""}`} href={href} aria-current={isOpen ? "page" : undefined}>
+    {text}
+  </a>
+);
+
+interface StateTabsProps {
+  label: string;
+  states: readonly string[];
+  counts?: Partial<Record<string, number>> | undefined;
+}
+
+/** The states of a list, which are in the page's address. The first is the default. */
+export function StateTabs({ label, states, counts }: StateTabsProps) {
+  const { query } = useLocation();
+  return (
+    <nav class="nav nav-pills" aria-label={label}>
+      {states.map((state, index) => (
+        <Tab
+          key={state}
+          href={withQuery({ state: index > 0 && state, cursor: null })}
+          isOpen={state === (query.state ?? states[0])}
+          text={`${state.replaceAll("_", " ")} ${counts?.[state]?.toLocaleString() ?? ""}`}
+        />
+      ))}
+    </nav>
+  );
+}
+
+/** What filters in the page's address have, by name. */
+type Given = Record<string, string>;
+
+interface ListPageProps<Row> extends Omit<ListProps<Row>, "listKey" | "read" | "keyOf"> {
+  title: string;
+  actions?: ComponentChildren;
+  filters: readonly Filter[];
+  read: (given: Given, page: PageRequest) => Promise<PageOf<Row>>;
+  /** Between the filters and the list. */
+  children?: (given: Given) => ComponentChildren;
+}
+
+/** A page with a list and its filters. */
+export function ListPage<Row extends { id: string }>(props: ListPageProps<Row>) {
+  const { title, actions, filters, read, children, ...list } = props;
+  const { query } = useLocation();
+  const given: Given = Object.fromEntries(filters.flatMap(({ name }) => (query[name] ? [[name, query[name]]] : [])));
+  return (
+    <Page title={title} actions={actions}>
+      <Filters filters={filters} />
+      {children?.(given)}
+      <List {...list} listKey={[title, given]} read={(page) => read(given, page)} keyOf={({ id }) => id} />
+    </Page>
+  );
 }

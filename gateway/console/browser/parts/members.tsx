@@ -1,9 +1,8 @@
 import { ROLES } from "../../../../server/constants.js";
 import { core, type Inputs, type Outputs } from "../core.js";
-import { Badge } from "./badge.js";
+import { Badge } from "./cells.js";
 import { FormButton } from "./dialog.js";
-import type { Field } from "./form.js";
-import { findListingId, findUserId } from "./links.js";
+import { type Field, findListingId, findUserId } from "./form.js";
 import { type Columns, List } from "./list.js";
 import { Section } from "./page.js";
 

@@ -1,12 +1,9 @@
 import type { ComponentChildren } from "preact";
 import { core, type Outputs } from "../core.js";
 import { useRead } from "../queries.js";
-import { Badge } from "./badge.js";
-import { EndpointLink, TraceLink } from "./links.js";
+import { Badge, EndpointLink, Time, TraceLink } from "./cells.js";
 import { type Columns, Table } from "./list.js";
-import { Loaded } from "./loaded.js";
-import { Section } from "./page.js";
-import { Time } from "./time.js";
+import { Loaded, Section } from "./page.js";
 import { type Entry, What, Who } from "./trail.js";
 
 type Delivery = Outputs["webhooks"]["deliveries"]["items"][number];

@@ -1,9 +1,8 @@
 import type { ComponentChildren } from "preact";
 import { core, type Outputs } from "../core.js";
-import { ListingLink, TraceLink, UserLink } from "./links.js";
+import { ListingLink, Time, TraceLink, UserLink } from "./cells.js";
 import { type Columns, List } from "./list.js";
 import { Section } from "./page.js";
-import { Time } from "./time.js";
 
 export type Entry = Outputs["audit"]["trail"][number];
 

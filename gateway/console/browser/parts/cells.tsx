@@ -1,5 +1,46 @@
 import { useEffect, useReducer } from "preact/hooks";
-import { useListing } from "../queries.js";
+import { core } from "../core.js";
+import { useListing, useRead } from "../queries.js";
+
+/** How a status or state looks. Its text says the same, so that the color is not needed. */
+const COLORS = {
+  info: ["SENT", "COMPLETED", "waiting", "running"],
+  success: ["ACCEPTED", "VALIDATED", "sent", "ok", "enabled", "active"],
+  warning: ["retrying", "expired", "warning", "failing"],
+  danger: ["REJECTED", "INVALIDATED", "failed", "disabled", "revoked"],
+};
+
+const colorOf = (text: string) => Object.entries(COLORS).find(([, texts]) => texts.includes(text))?.[0] ?? "secondary";
+
+/** A status, a state or a role. */
+export const Badge = ({ text }: { text: string }) => (
+  <span class={`badge bg-${colorOf(text)}-subtle text-${colorOf(text)}-emphasis`}>{text.replaceAll("_", " ")}</span>
+);
+
+const shorten = (id: string) => id.slice(0, 8);
+
+const idLink =
+  (path: string) =>
+  ({ id }: { id: string }) => (
+    <a class="text-nowrap" href={path + id}>
+      {shorten(id)}
+    </a>
+  );
+
+/** Links with the name of what they lead to, or the first characters of its id until that is known. */
+
+export const FormLink = idLink("/console/forms/");
+export const TraceLink = idLink("/console/trace?id=");
+export const EndpointLink = idLink("/console/webhooks?endpoint=");
+
+export const ListingLink = ({ id }: { id: string }) => (
+  <a href={`/console/listings/${id}`}>{useListing(id).data?.title ?? shorten(id)}</a>
+);
+
+export function UserLink({ id }: { id: string }) {
+  const { data } = useRead(["user", id], () => core.users.get.query({ id }));
+  return <a href={`/console/users/${id}`}>{data ? (data.name ?? data.email) : shorten(id)}</a>;
+}
 
 const DATE_TIME = { dateStyle: "medium", timeStyle: "short" } as const;
 export const HERE = Intl.DateTimeFormat().resolvedOptions().timeZone;
