@@ -1,13 +1,10 @@
 import { generateOpenApiDocument } from "trpc-to-openapi";
 import { appRouter } from "../../server/router.js";
 import { OPERATIONS, type Operation } from "../operations/operations.js";
-import { exampleOf } from "./examples.js";
 import { components, PROSE, SUMMARY } from "./parts.js";
-import type { Parameter, Response, Schema } from "./read.js";
-import { sampleOf } from "./request-samples.js";
+import { exampleOf, type Json, type Parameter, type Response, type Schema } from "./read.js";
 import { errorResponses, headerComponents, responseComponents, successResponse } from "./responses.js";
-import { codeSamples } from "./samples.js";
-import type { Json } from "./tidy.js";
+import { codeSamples, exampleRequest } from "./samples.js";
 import { tidyRequest, tidyResponse } from "./tidy.js";
 import { eventSchemas, WEBHOOKS_TAG, webhookHeaders, webhooks } from "./webhooks.js";
 
@@ -92,7 +89,7 @@ function complete(generated: GeneratedOperation, operation: Operation, schemas: 
 /** Adds an example response that matches the request of the code samples. */
 function addExample(success: Json, operation: Operation, schemas: Record<string, Schema>): void {
   const { "application/json": json } = success.content as NonNullable<Response["content"]>;
-  const example = json && exampleOf(json.schema, schemas, sampleOf(operation).fields);
+  const example = json && exampleOf(json.schema, schemas, exampleRequest(operation).input);
   if (json && example !== undefined) json.example = example;
 }
 

@@ -1,6 +1,5 @@
 import { ERRORS } from "../../server/errors.js";
-import type { Schema } from "./read.js";
-import type { Json } from "./tidy.js";
+import type { Json, Schema } from "./read.js";
 
 export const SUMMARY = "Register the guests of short-term rentals: one form per stay.";
 

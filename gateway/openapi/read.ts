@@ -1,5 +1,10 @@
 // What the documentation and the generated files read of the OpenAPI document.
 
+/** A JSON object of the document. */
+export interface Json {
+  [name: string]: unknown;
+}
+
 export interface Schema {
   $ref?: string;
   title?: string;
@@ -102,6 +107,27 @@ export const refOf = (content: Record<string, { schema: Schema }> = {}): string 
   nameOf(content["application/json"]?.schema.$ref ?? "");
 
 export const nameOf = (ref: string) => ref.slice(ref.lastIndexOf("/") + 1);
+
+/**
+ * An example of what the service sends: the given values of fields, and the examples of all other fields. Undefined if a
+ * field has no example.
+ */
+export function exampleOf(schema: Schema, schemas: Record<string, Schema>, given: Json): unknown {
+  const { $ref, example, items, properties } = schema;
+  if ($ref) return exampleOf(schemas[nameOf($ref)] ?? {}, schemas, given);
+  if (example !== undefined) return example;
+  if (items) return list(exampleOf(items, schemas, given));
+  if (!properties) return undefined;
+  const fields = Object.entries(properties).map(([name, property]) => {
+    const value = given[name] ?? exampleOf(property, schemas, given);
+    return [name, property.format === "date-time" ? inUtc(value) : value] as const;
+  });
+  return fields.some(([, value]) => value === undefined) ? undefined : Object.fromEntries(fields);
+}
+
+const list = (item: unknown) => (item === undefined ? undefined : [item]);
+
+const inUtc = (value: unknown) => (typeof value === "string" ? new Date(value).toISOString() : value);
 
 /** The group of operations without a tag. */
 export const OTHER_TAG = "Other";

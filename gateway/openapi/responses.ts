@@ -4,7 +4,7 @@ import { EXAMPLE_FORM_ID } from "../../server/constants.js";
 import { ERRORS, type ErrorCode } from "../../server/errors.js";
 import { OPERATIONS, type Operation } from "../operations/operations.js";
 import { headerRefs } from "./parts.js";
-import type { Json } from "./tidy.js";
+import type { Json } from "./read.js";
 
 /** Codes that any operation can return. */
 export const COMMON_CODES: readonly ErrorCode[] = ["UNAUTHENTICATED", "RATE_LIMITED", "INTERNAL_ERROR"];

@@ -1,9 +1,4 @@
-import type { Schema } from "./read.js";
-
-/** A JSON object of the document. */
-export interface Json {
-  [name: string]: unknown;
-}
+import type { Json, Schema } from "./read.js";
 
 /** Simplifies a request schema for client generators: null becomes a type, and redundant patterns are removed. */
 export const tidyRequest = (schema: Schema): Schema => walk(schema, simplify) as Schema;

@@ -1,8 +1,7 @@
 import { createSchema } from "zod-openapi";
 import { EVENTS } from "../../server/webhooks/event-schema.js";
-import { exampleOf } from "./examples.js";
-import type { Schema } from "./read.js";
-import { type Json, tidyResponse } from "./tidy.js";
+import { exampleOf, type Json, type Schema } from "./read.js";
+import { tidyResponse } from "./tidy.js";
 
 export const WEBHOOKS_TAG = {
   name: "Webhooks",
@@ -11,29 +10,19 @@ export const WEBHOOKS_TAG = {
     "An event can arrive more than once, and in any order.",
 };
 
-/** Headers of every webhook request, as components. */
-export const webhookHeaders: Record<string, Json> = {
+const HEADERS: Record<string, Json> = {
   "webhook-id": {
-    name: "webhook-id",
-    in: "header",
-    required: true,
     description:
       "Unique id of this message, the same for every attempt. Ignore a request whose id you have already processed.",
     schema: { type: "string", format: "uuid", maxLength: 36 },
     example: "5f0d0a3c-7b1e-4f0e-9a61-0d3c0b8e2a17",
   },
   "webhook-timestamp": {
-    name: "webhook-timestamp",
-    in: "header",
-    required: true,
     description: "When this attempt was sent, in seconds since 1970. Reject a request that is more than 5 minutes old.",
     schema: { type: "integer", format: "int64", minimum: 0, maximum: 253_402_300_799 },
     example: 1_795_256_131,
   },
   "webhook-signature": {
-    name: "webhook-signature",
-    in: "header",
-    required: true,
     description:
       "Signatures separated by spaces, one per valid secret of the endpoint. Each is `v1,` and the Base64 of the HMAC-SHA-256 of " +
       "`{webhook-id}.{webhook-timestamp}.{body}`. Verify it with the body as received, before parsing it.",
@@ -41,6 +30,11 @@ export const webhookHeaders: Record<string, Json> = {
     example: "v1,Zbz4bFvEnhfbJEGvN0WT5yEhH8nKxrKI8nLRoE2qQhE=",
   },
 };
+
+/** Headers of every webhook request, as components. */
+export const webhookHeaders: Record<string, Json> = Object.fromEntries(
+  Object.entries(HEADERS).map(([name, header]) => [name, { name, in: "header", required: true, ...header }]),
+);
 
 const parameters = Object.keys(webhookHeaders).map((name) => ({ $ref: `#/components/parameters/${name}` }));
 
