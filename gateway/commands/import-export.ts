@@ -2,8 +2,7 @@ import { command } from "../cli/command.js";
 import { argument, flag, option } from "../cli/fields.js";
 import { formatTable } from "../cli/print.js";
 import { TEXT } from "../cli/readers.js";
-import { formatOf } from "../rows/format.js";
-import { formatOfFile, formatOption } from "../rows/format-option.js";
+import { formatOf, formatOfFile, formatOption } from "../rows/format.js";
 import type { ImportSummary } from "./actions/import.js";
 
 export const importCommand = command({

@@ -3,7 +3,7 @@ import { argument, option, optionWithDefault, required, USER_REFERENCE, userFilt
 import { list } from "../cli/list.js";
 import { formatRecord, toKebabCase } from "../cli/print.js";
 import { DURATION, KEY, named, TEXT, USER_OPTION } from "../cli/readers.js";
-import { formatOfFile, formatOption } from "../rows/format-option.js";
+import { formatOfFile, formatOption } from "../rows/format.js";
 
 const NO_KEY =
   "There is no key with this id, with these first 12 characters, or equal to this. Of a part of a key, give the first 12.";

@@ -5,8 +5,9 @@ import { BATCH, type Counts, type FileCounts, type Row, row } from "../../../ser
 import { inGroups } from "../../../server/values.js";
 import { CommandFailure } from "../../cli/failure.js";
 import { Progress } from "../../cli/progress.js";
+import { formatCsv, toRecord } from "../../rows/csv.js";
 import { type FileContent, type Format, formatOf } from "../../rows/format.js";
-import { formatRows } from "../../rows/format-rows.js";
+import { formatNdjson } from "../../rows/ndjson.js";
 import { readRows } from "../../rows/read-file.js";
 import { isSameFile, writeWhole } from "../../rows/write-file.js";
 import { printLine } from "../../runtime/terminal.js";
@@ -17,7 +18,9 @@ export interface ImportSummary extends FileCounts {
   ids: RowId[];
 }
 
-type RowId = Record<"type" | "externalId" | "id", string>;
+const COLUMNS = ["type", "externalId", "id"] as const;
+
+type RowId = Record<(typeof COLUMNS)[number], string>;
 
 interface ImportFileOptions {
   format: Format;
@@ -42,7 +45,10 @@ export async function importFile(
     throw new CommandFailure(`${output} is the file to import. Choose another --output.`);
   return writeWhole(output, async (file) => {
     const summary = await writeLines(core, lines);
-    await file.writeFile(formatRows(summary.ids, formatOf(output) ?? "csv", ["type", "externalId", "id"]));
+    const { ids } = summary;
+    await file.writeFile(
+      formatOf(output) === "ndjson" ? formatNdjson(ids) : toRecord(COLUMNS) + formatCsv(ids, COLUMNS),
+    );
     return summary;
   });
 }
