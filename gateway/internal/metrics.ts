@@ -122,14 +122,16 @@ export function metricsOf(registry: Registry) {
     gauge: (...options: Parameters<typeof about>) => new Gauge(about(...options)),
     seconds: (...options: Parameters<typeof about>) =>
       new Histogram({ ...about(...options), buckets: BUCKETS_SECONDS }),
-    /** A gauge that is read when it is scraped: one value, or one for each value of the label. */
-    watch: (name: string, help: string, read: () => number | Record<string, number>, label = "") =>
+    /** A gauge that is read when it is scraped: one value, or one for each value of the label that is not absent. */
+    watch: (name: string, help: string, read: () => number | Record<string, number | undefined>, label = "") =>
       new Gauge({
         ...about(name, help, ...(label ? [label] : [])),
         collect() {
           const value = read();
           if (typeof value === "number") this.set(value);
-          else for (const [key, number] of Object.entries(value)) this.set({ [label]: key }, number);
+          else
+            for (const [key, number] of Object.entries(value))
+              if (number !== undefined) this.set({ [label]: key }, number);
         },
       }),
   };
