@@ -26,6 +26,12 @@ const ok = (message: string): CheckResult => ({ status: "ok", message });
 const warning = (message: string): CheckResult => ({ status: "warning", message });
 export const failed = (message: string): CheckResult => ({ status: "failed", message });
 
+/** A warning with the problems among these; ok if there are none. */
+function warnOf(problems: readonly (string | false)[], ifNone: string): CheckResult {
+  const found = problems.filter((problem) => problem !== false);
+  return found.length > 0 ? warning(found.join(" ")) : ok(ifNone);
+}
+
 export interface CheckContext {
   settings: Settings;
   env: Record<string, string | undefined>;
@@ -169,9 +175,7 @@ export const DATABASE_CHECKS = {
 
   async workers({ settings: { SMTP_URL } }, db) {
     const problems = await findWorkerProblems(db, SMTP_URL !== undefined);
-    return problems.length > 0
-      ? warning(problems.join(" "))
-      : ok("Workers send heartbeats, and the retention runs every hour.");
+    return warnOf(problems, "Workers send heartbeats, and the retention runs every hour.");
   },
 
   async emails(_context, db) {
@@ -181,10 +185,8 @@ export const DATABASE_CHECKS = {
         `${overdue} overdue by more than a minute: check that a worker is running (\`serve\` or \`worker\`).`,
       stale > 0 && `${stale} left by a stale worker: a running worker takes over within a minute.`,
       counts.failed > 0 && `${counts.failed} failed: run \`guest-forms emails list\`, then retry or erase them.`,
-    ].filter((problem) => problem !== false);
-    return problems.length > 0
-      ? warning(problems.join(" "))
-      : ok(`${counts.waiting + counts.retrying} waiting, none overdue or failed.`);
+    ];
+    return warnOf(problems, `${counts.waiting + counts.retrying} waiting, none overdue or failed.`);
   },
 
   async webhooks({ settings: { NODE_ENV, WEBHOOK_ALLOW_PRIVATE_ADDRESSES } }, db) {
@@ -198,10 +200,11 @@ export const DATABASE_CHECKS = {
       failing > 0 && `Endpoints that fail: ${failing}. Run \`guest-forms webhooks list\`, and tell their owners.`,
       disabled > 0 &&
         `Endpoints disabled because they failed: ${disabled}. Run \`guest-forms webhooks list\`, then enable or delete them.`,
-    ].filter((problem) => problem !== false);
-    return problems.length > 0
-      ? warning(problems.join(" "))
-      : ok(`Endpoints enabled: ${endpoints}, none fails. Deliveries waiting: ${waiting}, none overdue.`);
+    ];
+    return warnOf(
+      problems,
+      `Endpoints enabled: ${endpoints}, none fails. Deliveries waiting: ${waiting}, none overdue.`,
+    );
   },
 } satisfies Record<string, DatabaseCheck>;
 
