@@ -30,7 +30,8 @@ export class CommandFailure extends Error {
   }
 
   /** For rejected lines of a file. */
-  static ofLines(errors: (FieldError & { line: number })[], summary: string): CommandFailure {
+  static ofLines(unsorted: readonly (FieldError & { line: number })[], summary: string): CommandFailure {
+    const errors = unsorted.toSorted((a, b) => a.line - b.line);
     const lines = errors.map(({ line, field, issue }) => printableLine(`line ${line}: ${field}: ${issue}`));
     return new CommandFailure([...lines, summary].join("\n"), 1, { code: "VALIDATION_ERROR", errors });
   }

@@ -81,14 +81,15 @@ describe("people erasures and people reapply", () => {
     await restoreAddresses(services, { [form.id]: "guest@example.com" });
     const file = await writeRecords(JSON.stringify(record), "", '{"addressHash":1}', '{"erasedAt":', "[]");
     const [code, message] = await failure("people", "reapply", file);
-    expect([code, ...message.split("; ")]).toEqual([
-      2,
-      "FILE: line 3: erasedAt is required",
-      "FILE: line 3: addressHash must be a string",
-      "FILE: line 4 must be a JSON object",
-      "FILE: line 5 must be a JSON object",
+    expect([code, ...message.split("\n")]).toEqual([
+      1,
+      "line 3: erasedAt: is required",
+      "line 3: addressHash: must be a string",
+      "line 4: row: must be one JSON object",
+      "line 5: row: must be one JSON object",
+      "Nothing was erased.",
     ]);
-    const missing = [1, "FILE: cannot be read (ENOENT): /nothing/here"];
+    const missing = [1, "Cannot read /nothing/here: there is no such file."];
     expect(await failure("people", "reapply", "/nothing/here")).toEqual(missing);
     expect(await text("people", "erasures")).toBe("\n");
     expect(await sql("SELECT FROM forms WHERE guest_email IS NOT NULL")).toHaveLength(1);

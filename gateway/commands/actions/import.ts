@@ -37,7 +37,7 @@ export async function importFile(
 ): Promise<ImportSummary> {
   const { lines, errors } = await readRows(path, format);
   const checked = await core.onboarding.check({ lines });
-  const all = [...errors, ...checked.errors].sort((a, b) => a.line - b.line);
+  const all = [...errors, ...checked.errors];
   if (all.length > 0) throw CommandFailure.ofLines(all, `Nothing was imported. Errors in ${path}: ${all.length}.`);
   if (dryRun) return { dryRun, ...checked.counts, ids: [] };
   if (output === undefined) return writeLines(core, lines);
