@@ -30,12 +30,10 @@ The address is matched case-insensitively. Reads all stored addresses, because t
     description: "erase a guest's email address from all forms, and delete unsent emails to it",
     input: EMAIL,
     help: `
-The address is matched case-insensitively, also in forms that are created or changed while the command runs; if they keep
-coming, it fails, and can be run again. The forms are kept, and the erasure is audited. Prints how many forms had the
-address, how many emails were deleted, and how many stored addresses could not be checked. Also prints a record,
-the time at which the erasure began and a hash of the address: keep it outside the database, because \`people reapply\`
-needs it after a restore. An email that is being sent may still arrive. Users (hosts and key holders) are not
-affected.
+The address is matched case-insensitively, also in forms that are created or changed meanwhile; if they keep coming, the
+command fails: run it again. Forms and users stay, and an email that is being sent may still arrive. The erasure is audited.
+Also prints a record, the time at which the erasure began and a hash of the address: keep it outside the database, because
+\`people reapply\` needs it after a restore.
 
 ${INCOMPLETE}`,
     examples: [
@@ -58,11 +56,8 @@ ${INCOMPLETE}`,
     help: `
 Run it before the service starts on the restored database. The file has records of erasures, one JSON object per line,
 in any order and more than once: what \`people erase --json\` and \`people erasures\` print. Erasures that the database
-knows are skipped, and so are forms created after the erasure. Running it again changes nothing.
-
-Prints how many erasures were applied, were already known, and were made with a secret that APP_SECRETS does not list;
-how many forms had an erased address; how many emails were deleted; and how many stored addresses could not be
-checked. If a line is malformed, nothing is erased.
+knows are skipped, and so are forms created after the erasure. Running it again changes nothing. If a line is malformed,
+nothing is erased. \`unknownSecret\` counts erasures made with a secret that APP_SECRETS does not list.
 
 ${INCOMPLETE} The same holds for records of another secret.`,
     examples: ["guest-forms people reapply erasures.ndjson"],

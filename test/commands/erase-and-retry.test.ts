@@ -8,7 +8,7 @@ import { asOperator, withSecrets } from "../support/factories.js";
 import { commandEnv } from "../support/mail-server.js";
 import { restoreAddresses } from "../support/personal-data.js";
 import { runCli } from "../support/processes.js";
-import { commandsWith } from "../support/run-in-process.js";
+import { commandsWith, runInProcess } from "../support/run-in-process.js";
 import { makeTempFolder } from "../support/run-tool.js";
 
 const { services, owner, sql } = await openTestCore();
@@ -80,7 +80,7 @@ describe("people erasures and people reapply", () => {
     const record = await json("people", "erase", "guest@example.com");
     await restoreAddresses(services, { [form.id]: "guest@example.com" });
     const file = await writeRecords(JSON.stringify(record), "", '{"addressHash":1}', '{"erasedAt":', "[]");
-    const [code, message] = await failure("people", "reapply", file);
+    const { code, message } = await runInProcess(["people", "reapply", file], env);
     expect([code, ...message.split("\n")]).toEqual([
       1,
       "line 3: erasedAt: is required",

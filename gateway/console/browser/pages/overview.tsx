@@ -1,6 +1,5 @@
 import { core, type Outputs } from "../core.js";
 import { Badge, Time } from "../parts/cells.js";
-import { Chart, type Series } from "../parts/chart.js";
 import { Facts, Loaded, Page, Section } from "../parts/page.js";
 import { useRead } from "../queries.js";
 
@@ -53,13 +52,20 @@ function HealthReport({ checks, checkedAt }: Health) {
   );
 }
 
-const outcomes = (kind: "emails" | "deliveries"): Series<Minute>[] => [
+/** Name, color, and the number of a minute; null: unknown. */
+type Series = [
+  name: string,
+  color: "primary" | "success" | "warning" | "danger",
+  read: (minute: Minute) => number | null | undefined,
+];
+
+const outcomes = (kind: "emails" | "deliveries"): Series[] => [
   ["sent", "success", (minute) => minute[kind]?.sent],
   ["retried later", "warning", (minute) => minute[kind]?.retrying],
   ["failed", "danger", (minute) => minute[kind]?.failed],
 ];
 
-const CHARTS: [title: string, series: Series<Minute>[], isPeak?: boolean][] = [
+const CHARTS: [title: string, series: Series[], isPeak?: boolean][] = [
   ["Requests", [["", "primary", ({ requests }) => requests]]],
   ["Errors (status 500 and above)", [["", "danger", ({ errors }) => errors]]],
   ["Refused by the rate limit", [["", "warning", ({ refused }) => refused]]],
@@ -104,3 +110,56 @@ const Figures = ({ history, emails, deliveries, version, node, startedAt }: Over
 
 const formatWait = (seconds: number) =>
   seconds < 1 ? "None due" : seconds < 120 ? `${Math.round(seconds)} s` : `${Math.round(seconds / 60)} min`;
+
+interface ChartProps {
+  title: string;
+  /** Oldest first. */
+  rows: Minute[];
+  /** Stacked in this order, from above. */
+  series: Series[];
+  /** The number of a series is its highest, not the sum. */
+  isPeak?: boolean | undefined;
+}
+
+const SLOTS = 60;
+const BAR_WIDTH = 0.8;
+
+/** Bars of the last 60 minutes, the newest at the right, and their numbers as text. */
+function Chart({ title, rows, series, isPeak = false }: ChartProps) {
+  const stacks = rows.map((row) => series.map(([, , read]) => read(row) ?? 0));
+  const max = Math.max(...stacks.map(sum), 1);
+  const numberOf = (read: Series[2]) => {
+    const known = rows.map(read).filter((value) => typeof value === "number");
+    if (known.length === 0) return "–";
+    return (isPeak ? Math.max(...known) : sum(known)).toLocaleString();
+  };
+  const bars = series.flatMap(([name, color], index) =>
+    stacks.map((stack, minute) => {
+      const y = max - sum(stack.slice(index));
+      const place = { x: SLOTS - rows.length + minute, y, width: BAR_WIDTH, height: stack[index] };
+      return <rect key={`${name} ${minute}`} class={`text-${color}`} fill="currentColor" {...place} />;
+    }),
+  );
+  return (
+    <figure class="mb-0">
+      <figcaption>{title}</figcaption>
+      <svg
+        width="100%"
+        height="64"
+        class="border-bottom"
+        viewBox={`0 0 ${SLOTS} ${max}`}
+        preserveAspectRatio="none"
+        aria-hidden="true"
+      >
+        {bars}
+      </svg>
+      {series.map(([name, color, read]) => (
+        <span key={name} class="me-3">
+          <span class={`badge bg-${color}`}> </span> {numberOf(read)} {name}
+        </span>
+      ))}
+    </figure>
+  );
+}
+
+const sum = (values: number[]) => values.reduce((total, value) => total + value, 0);
