@@ -1,8 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { createCaller } from "../../server/caller.js";
 import type { Mailer } from "../../server/emails/mailer.js";
 import { SendingFailed } from "../../server/outbox/attempt.js";
-import { makeForm, makeListing, makeUser } from "../support/factories.js";
+import { makeForm, makeUser } from "../support/factories.js";
 import { emailQueue } from "../support/outbox-queue.js";
 import {
   button,
@@ -12,15 +11,12 @@ import {
   NAME,
   openDialog,
   section,
-  startConsole,
+  startConsoleWithListing,
   submit,
   waitForNotice,
 } from "./console-page.js";
 
-const { gateway, services, visit } = await startConsole();
-const operator = createCaller(services, { kind: "operator" });
-const owner = await makeUser(services, { name: "Olga Owner" });
-const listing = await makeListing(services, owner.id);
+const { gateway, services, operator, visit, owner, listing } = await startConsoleWithListing();
 
 const addForm = () => makeForm(services, owner.id, listing.id, { guestEmail: guestAddress() });
 const changesOf = (subjectId: string) => changesByConsole(services, subjectId);

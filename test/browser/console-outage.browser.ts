@@ -2,9 +2,9 @@ import type { Page } from "playwright-core";
 import { afterEach, expect, it } from "vitest";
 import { Browser } from "../internal/console-client.js";
 import { startInternalGateway, TOKEN } from "../internal/internal-gateway.js";
-import { findBarriers } from "../support/chromium.js";
 import { createTestDatabase } from "../support/database.js";
 import { TcpProxy } from "../support/tcp-proxy.js";
+import { findBarriers } from "./chromium.js";
 import { button, failed, fillIn, section, settle, startConsole } from "./console-page.js";
 
 const proxy = await TcpProxy.start((await createTestDatabase()).url);

@@ -1,11 +1,10 @@
 import type { BrowserContextOptions, Locator, Page } from "playwright-core";
 import { expect } from "vitest";
 import type { Services } from "../../server/access/context.js";
-import { createCaller } from "../../server/caller.js";
 import { startInternalGateway, TOKEN } from "../internal/internal-gateway.js";
-import { openChromium, PAGE_CHECKS } from "../support/chromium.js";
+import { asOperator, makeListing, makeUser } from "../support/factories.js";
+import { openChromium, openPage } from "./chromium.js";
 
-const DESKTOP = { width: 1280, height: 900 };
 export const NAME = "Ada Operator";
 
 /** Of the addresses of guests, which no page may receive. */
@@ -19,7 +18,7 @@ export const guestAddress = () => `guest${++guests}${GUEST_DOMAIN}`;
 export async function startConsole(settings: Record<string, string | number> = {}) {
   const { url, gateway } = await startInternalGateway(settings);
   const browser = await openChromium();
-  const services: Services = await gateway.services();
+  const services = await gateway.services();
 
   interface VisitOptions extends BrowserContextOptions {
     /** Who signs in. */
@@ -38,22 +37,10 @@ export async function startConsole(settings: Record<string, string | number> = {
    */
   async function visit(path: string, use: (page: Page) => Promise<void>, options: VisitOptions = {}): Promise<void> {
     const { name = NAME, isSignedIn = true, expected = /status of 401/, at = url, ...contextOptions } = options;
-    const context = await browser.newContext({ viewport: DESKTOP, ...contextOptions });
-    const page = await context.newPage();
-    page.setDefaultTimeout(30_000);
-    const faults: string[] = [];
-    page.on("request", (request) => {
-      if (!request.url().startsWith(`${at}/`) && !/^(data|about):/.test(request.url()))
-        faults.push(`requested ${request.url()}`);
-    });
+    const { context, page, faults } = await openPage(browser, { origin: at, expected, ...contextOptions });
     const bodies: Promise<string>[] = [];
     // Of those that a later navigation drops there is no body.
     page.on("response", (response) => void bodies.push(response.text().catch(() => "")));
-    page.on("console", (message) => {
-      if (["error", "warning"].includes(message.type()) && !expected.test(message.text())) faults.push(message.text());
-    });
-    page.on("pageerror", (error) => faults.push(String(error)));
-    await page.addInitScript({ path: PAGE_CHECKS });
     watchRequests(page);
     await page.goto(at + path);
     if (isSignedIn) await signIn(page, { name });
@@ -64,7 +51,15 @@ export async function startConsole(settings: Record<string, string | number> = {
     await context.close();
   }
 
-  return { url, gateway, services, browser, visit };
+  return { url, gateway, services, operator: asOperator(services), visit };
+}
+
+/** The same with a listing and its owner. */
+export async function startConsoleWithListing() {
+  const started = await startConsole();
+  const owner = await makeUser(started.services, { name: "Olga Owner", email: "olga@people.test" });
+  const listing = await makeListing(started.services, owner.id, { title: "Boat house" });
+  return { ...started, owner, listing };
 }
 
 /** Fills in the sign-in that the page shows. */
@@ -135,7 +130,7 @@ export async function fillIn(form: Locator, values: Record<string, string>): Pro
 
 /** What was done to something in the name of NAME, oldest first. */
 export async function changesByConsole(services: Services, subjectId: string): Promise<string[]> {
-  const entries = await createCaller(services, { kind: "operator" }).audit.trail({ subjectId });
+  const entries = await asOperator(services).audit.trail({ subjectId });
   return entries
     .filter(({ actorName }) => actorName === NAME)
     .map(({ action }) => action)

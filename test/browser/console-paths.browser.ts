@@ -1,14 +1,19 @@
 import type { Page } from "playwright-core";
 import { expect, it } from "vitest";
-import { createCaller } from "../../server/caller.js";
 import { TOKEN } from "../internal/internal-gateway.js";
 import { makeForm, makeKey, makeListing, makeUser } from "../support/factories.js";
-import { button, fillIn, guestAddress, NAME, section, settle, startConsole, waitForNotice } from "./console-page.js";
+import {
+  button,
+  fillIn,
+  guestAddress,
+  NAME,
+  section,
+  settle,
+  startConsoleWithListing,
+  waitForNotice,
+} from "./console-page.js";
 
-const { url, services, visit } = await startConsole();
-const operator = createCaller(services, { kind: "operator" });
-const owner = await makeUser(services, { name: "Olga Owner", email: "olga@people.test" });
-const listing = await makeListing(services, owner.id, { title: "Boat house" });
+const { url, services, operator, visit, owner, listing } = await startConsoleWithListing();
 const form = await makeForm(services, owner.id, listing.id);
 const { publicId } = await operator.forms.getAny({ id: form.id });
 const key = await makeKey(services, owner.id, { label: "channel manager" });

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { createCaller } from "../../server/caller.js";
 import { startInternalGateway, TOKEN } from "../internal/internal-gateway.js";
-import { makeForm, makeListing, makeUser } from "../support/factories.js";
+import { makeForm } from "../support/factories.js";
 import {
   button,
   failed,
@@ -9,15 +8,12 @@ import {
   NAME,
   openDialog,
   settle,
-  startConsole,
+  startConsoleWithListing,
   submit,
   waitForNotice,
 } from "./console-page.js";
 
-const { services, visit } = await startConsole();
-const operator = createCaller(services, { kind: "operator" });
-const owner = await makeUser(services, { name: "Olga Owner" });
-const listing = await makeListing(services, owner.id, { title: "Boat house" });
+const { services, operator, visit, owner, listing } = await startConsoleWithListing();
 
 const endSessions = () =>
   services.db.pool.query("UPDATE operator_sessions SET last_used_at = now() - interval '1 hour'");

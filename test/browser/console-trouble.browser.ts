@@ -1,9 +1,7 @@
 import type { Locator, Page } from "playwright-core";
 import { expect, it, onTestFinished } from "vitest";
-import { createCaller } from "../../server/caller.js";
 import { startInternalGateway } from "../internal/internal-gateway.js";
-import { insertListingsWithForms } from "../support/bulk.js";
-import { makeForm, makeListing, makeUser } from "../support/factories.js";
+import { makeForm } from "../support/factories.js";
 import { restartablePort } from "../support/network.js";
 import {
   button,
@@ -12,15 +10,12 @@ import {
   NAME,
   openDialog,
   settle,
-  startConsole,
+  startConsoleWithListing,
   submit,
   waitForNotice,
 } from "./console-page.js";
 
-const { services, visit } = await startConsole();
-const operator = createCaller(services, { kind: "operator" });
-const owner = await makeUser(services, { name: "Olga Owner" });
-const listing = await makeListing(services, owner.id, { title: "Boat house" });
+const { services, operator, visit, owner, listing } = await startConsoleWithListing();
 
 const addForm = () => makeForm(services, owner.id, listing.id);
 const statusOf = async (id: string) => (await operator.forms.getAny({ id })).status;
@@ -240,26 +235,4 @@ it("on a slow network a page says that it loads, and a double click sends once",
     release();
   });
   expect(await statusOf(id)).toBe("COMPLETED");
-});
-
-it("with 10,000 listings and 10,000 forms, lists show their pages", async () => {
-  const { id } = await makeUser(services);
-  await insertListingsWithForms(services, id, { listings: 10_000, formsPerListing: 1, distinctTimes: 1000 });
-  await services.db.pool.query("ANALYZE forms, listings, memberships");
-  await visit("/console/forms", async (page) => {
-    for (const name of ["Forms", "Listings"]) {
-      await page.getByRole("navigation", { name: "Pages", exact: true }).getByRole("link", { name }).click();
-      await page.getByRole("heading", { name, level: 1 }).waitFor();
-      const rows = page.getByRole("table").getByRole("row");
-      await expect.poll(() => rows.count()).toBe(51);
-      const idOfFirst = () => rows.nth(1).getByRole("link").first().getAttribute("href");
-      const first = await idOfFirst();
-      await page.getByRole("link", { name: "Next page" }).click();
-      await expect.poll(idOfFirst).not.toBe(first);
-      expect(await rows.count()).toBe(51);
-      await page.goBack();
-      await expect.poll(idOfFirst).toBe(first);
-    }
-    await settle(page);
-  });
 });

@@ -1,6 +1,5 @@
 import { expect, it } from "vitest";
-import { createCaller } from "../../server/caller.js";
-import { makeForm, makeListing, makeUser, openTestServices } from "../support/factories.js";
+import { asOperator, makeForm, makeListing, makeUser, openTestServices } from "../support/factories.js";
 import { startTestWorker } from "../support/mail-server.js";
 import { openReceiver } from "../support/webhook-receiver.js";
 import { button, changesByConsole, openDialog, startConsole, submit, waitForNotice } from "./console-page.js";
@@ -8,7 +7,7 @@ import { button, changesByConsole, openDialog, startConsole, submit, waitForNoti
 const LOCAL_HOOKS = { WEBHOOK_ALLOW_PRIVATE_ADDRESSES: "true" };
 const gateway = await startConsole(LOCAL_HOOKS);
 const services = await openTestServices({ DATABASE_URL: gateway.services.db.url, ...LOCAL_HOOKS });
-const operator = createCaller(services, { kind: "operator" });
+const operator = asOperator(services);
 const owner = await makeUser(services, { name: "Olga Owner" });
 const listing = await makeListing(services, owner.id);
 

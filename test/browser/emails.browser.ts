@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { readSettings } from "../../server/config.js";
 import { loadTemplates } from "../../server/emails/templates.js";
 import { exampleFacts } from "../../server/emails/variables.js";
-import { findBarriers, openChromium, PAGE_CHECKS } from "../support/chromium.js";
+import { findBarriers, openChromium, openPage } from "./chromium.js";
 
 const templates = await loadTemplates(
   readSettings({
@@ -27,9 +27,7 @@ it.each(
 )(
   "the invitation in %s, %s, is readable on any width, has one button and loads nothing",
   async (language, colorScheme) => {
-    const context = await browser.newContext({ colorScheme });
-    const page = await context.newPage();
-    await page.addInitScript({ path: PAGE_CHECKS });
+    const { context, page } = await openPage(browser, { origin: "about:blank", colorScheme });
     await page.goto("about:blank");
     const requests: string[] = [];
     page.on("request", (request) => void requests.push(request.url()));
