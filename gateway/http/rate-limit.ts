@@ -88,14 +88,9 @@ export class LocalStore implements Store {
     return { totalHits, resetTime: new Date(Date.now() + this.#hits.getRemainingTTL(key)) };
   }
 
-  decrement(key: string): void {
-    const totalHits = this.#hits.get(key);
-    if (totalHits) this.#hits.set(key, totalHits - 1);
-  }
-
-  resetKey(key: string): void {
-    this.#hits.delete(key);
-  }
+  // Called only with options that are not used here.
+  decrement(): void {}
+  resetKey(): void {}
 }
 
 /** Counts hits of all processes in Redis, and in this process's memory while Redis is lost. */
@@ -126,7 +121,6 @@ export function sharedStore(redis: Redis, prefix: string, onFallback?: () => voi
       onFallback?.();
       return memory.increment(key);
     },
-    // Called only with options that are not used here.
     decrement() {},
     resetKey() {},
   };

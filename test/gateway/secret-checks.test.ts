@@ -48,13 +48,6 @@ it.each([[["serve"]], [["worker"]], [["migrate"]], [["keys", "list"]]])(
   },
 );
 
-it.each([[["serve"]], [["worker"]]])("%j on an empty database says to migrate it", async (args) => {
-  const { url } = await createTestDatabase({ empty: true });
-  const { code, message } = await runInProcess(args, { DATABASE_URL: url, APP_SECRETS: OLD });
-  expect(code).toBe(1);
-  expect(message).toMatch(/run `guest-forms migrate` first/);
-});
-
 it(
   "migrate --accept-new-secret accepts a new secret if the old one is lost, and serve then refuses the old one",
   TIMEOUT,

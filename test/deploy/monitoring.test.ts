@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
 import { readAlertRules } from "../alerts/alert-rules.js";
+import { readPanels } from "../alerts/dashboard.js";
 
 const root = packageRoot();
 const page = readFileSync(join(root, "gateway/docs/alerts.md"), "utf8");
@@ -54,4 +55,21 @@ test("alerts.md has every message that is logged at level error, and no other", 
   const count = (pattern: RegExp) => sources.reduce((sum, text) => sum + [...text.matchAll(pattern)].length, 0);
   // All calls, except console.error of `npm run migration`, and the log line of a request, at debug or info.
   expect(logged.length).toBe(count(/\.(error|fatal)\(/g) - 1 + count(/\blog\[[^\]]+\]\(/g) - 1);
+});
+
+const SOURCE = { type: "prometheus", uid: "$" + "{datasource}" };
+
+test("the panels of the dashboard have unique ids, do not overlap, and use the data source variable", () => {
+  const panels = readPanels();
+  expect(panels.length).toBeGreaterThan(15);
+  expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
+  const cells = panels.flatMap(({ gridPos: { x, y, w, h } }) => {
+    expect(x + w).toBeLessThanOrEqual(24);
+    return Array.from({ length: w * h }, (_, n) => `${x + (n % w)},${y + Math.floor(n / w)}`);
+  });
+  expect(new Set(cells).size).toBe(cells.length);
+  const charts = panels.filter(({ type }) => type !== "row");
+  for (const { id, datasource, targets = [] } of charts)
+    for (const source of [datasource, ...targets.map((target) => target.datasource)])
+      expect(source, `panel ${id}`).toEqual(SOURCE);
 });
