@@ -96,14 +96,6 @@ describe("webhooks", () => {
     const line = typeof message === "string" ? message : expect.stringMatching(message);
     expect(await failure("webhooks", ...command.split(" "))).toEqual([code, line]);
   });
-
-  test("a user's endpoint hears only of listings in the user's scope", async () => {
-    const { id: userId } = await makeUser(services);
-    expect(await failure("webhooks", "create", "--url", url, "--user", userId, "--listing", loft.id)).toEqual([
-      2,
-      `--listing: there is no listing ${loft.id}, or it is not in the scope of the endpoint's owner`,
-    ]);
-  });
 });
 
 describe("deliveries", () => {

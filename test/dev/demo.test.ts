@@ -53,34 +53,6 @@ describe("a database without users", async () => {
     ).toEqual([]);
   });
 
-  it("has changes by two operators with names, by hosts and by the key of an integrator", async () => {
-    const actors = (action: string) =>
-      query(`
-        SELECT DISTINCT e.actor, e.actor_name AS name FROM audit_entries e JOIN forms f ON f.id = e.subject_id
-          JOIN listings l ON l.id = f.listing_id
-        WHERE l.city NOT IN ('Berlin', 'St Ives') AND e.action = '${action}' ORDER BY 1, 2`);
-    expect(await actors("form.status_set")).toEqual([
-      { actor: "operator", name: "Nora Blake" },
-      { actor: "operator", name: "Sam Miller" },
-      { actor: "user", name: null },
-    ]);
-    expect(await actors("form.updated")).toEqual([
-      { actor: "key", name: null },
-      { actor: "user", name: null },
-    ]);
-  });
-
-  it("has a revoked and a rotated key, and a webhook endpoint that fails", async () => {
-    const { items: keys } = await operator.keys.list({ limit: 100 });
-    const isOver = ({ expiresAt }: (typeof keys)[number]) => expiresAt !== null && Date.parse(expiresAt) < Date.now();
-    expect(keys.filter(isOver)).toHaveLength(1);
-    expect(keys.filter(({ revokedAt }) => revokedAt)).toHaveLength(1);
-    const { items: endpoints } = await operator.webhooks.list({});
-    const failing = endpoints.find(({ failingSince }) => failingSince);
-    const { items } = await operator.webhooks.deliveries({ endpointId: failing?.id ?? "" });
-    expect(new Set(items.map(({ state }) => state))).toEqual(new Set(["retrying", "failed", "sent"]));
-  });
-
   it("has no email or webhook that a worker would send, and nothing that expires or is past its retention at the start", async () => {
     expect(await query("SELECT FROM emails WHERE next_attempt_at <= now()")).toEqual([]);
     const due = `SELECT FROM webhook_deliveries n JOIN webhook_endpoints w ON w.id = n.endpoint_id

@@ -3,6 +3,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { beforeAll, expect, it } from "vitest";
+import { signWebhook } from "../../sdk/src/webhooks.js";
 import {
   documentSamples,
   guideSamples,
@@ -10,6 +11,7 @@ import {
   type Sample,
   SHOWN_FORM,
   SHOWN_LISTING,
+  webhookGuideSamples,
 } from "../contract/samples.js";
 import { startHolderGateway } from "../gateway/holder-gateway.js";
 import { makeForm } from "../support/factories.js";
@@ -52,7 +54,9 @@ const isOutputOfOperation = (output: string, { language }: Sample) =>
 /** The program that runs each language. */
 const PROGRAMS = { bash: "curl", sh: "curl", python: "python3", php: "php", js: "node", ts: "node" } as const;
 const isInstalled = (program: string) => program === "node" || spawnSync(program, ["--version"]).status === 0;
-const installedPrograms = new Set(Object.values(PROGRAMS).filter(isInstalled));
+const installedPrograms = new Set<string>(Object.values(PROGRAMS).filter(isInstalled));
+const skipNote = (program: string) =>
+  installedPrograms.has(program) ? "" : `: SKIPPED because ${program} is not installed`;
 
 const folder = await makeTempFolder("samples");
 let env: NodeJS.ProcessEnv;
@@ -111,9 +115,8 @@ it("every sample of the README and the guides has an expected output", () => {
 
 for (const sample of samples) {
   const program = PROGRAMS[sample.language];
-  const reason = installedPrograms.has(program) ? "" : `: SKIPPED because ${program} is not installed`;
-  it.skipIf(reason !== "")(
-    `the sample ${sample.name} prints the expected output${reason}`,
+  it.skipIf(!installedPrograms.has(program))(
+    `the sample ${sample.name} prints the expected output${skipNote(program)}`,
     { timeout: 120_000 },
     async () => {
       const output = await runSample(sample);
@@ -137,3 +140,47 @@ it("the TypeScript samples compile in strict mode", { timeout: 180_000 }, async 
   const files = typescript.map((sample) => fileOf(sample, "ts"));
   expect(await compileWithSdk(folder, files)).toBe("");
 });
+
+it.skipIf(!installedPrograms.has("python3"))(
+  `verify in Python accepts what is signed, and nothing else${skipNote("python3")}`,
+  async () => {
+    const sample = webhookGuideSamples().find(({ name }) => name === "Verify without the SDK python 1");
+    const program = `${sample?.source}
+import json, sys
+for case in json.load(sys.stdin):
+  try:
+      verify(case["body"].encode(), case["headers"], case["secret"])
+      print("accepted")
+  except ValueError as error:
+      print(error)
+`;
+    await writeFile(join(folder, "verify.py"), program);
+    const [secret, other] = ["whsec_c2VjcmV0IG9mIHRoZSBndWlkZQ==", "whsec_b3RoZXI="];
+    const body = '{"type":"webhook.test","note":"Čajovna"}';
+    const { headers } = await signWebhook(body, secret);
+    const rotated = await signWebhook(body, [other, secret]);
+    const old = await signWebhook(body, secret, { timestamp: new Date(Date.now() - 302_000) });
+    const future = await signWebhook(body, secret, { timestamp: new Date(Date.now() + 330_000) });
+    const cases = [
+      { body, headers, secret },
+      { ...rotated, secret },
+      { body: `${body} `, headers, secret },
+      { body, headers, secret: other },
+      { body, headers: {}, secret },
+      { ...old, secret },
+      { ...future, secret },
+    ];
+    const running = promisify(execFile)("python3", [join(folder, "verify.py")]);
+    running.child.stdin?.end(JSON.stringify(cases));
+    const [wrong, late] = ["no signature matches", "sent too long ago, or in the future"];
+    expect((await running).stdout.trim().split("\n")).toEqual([
+      "accepted",
+      "accepted",
+      wrong,
+      wrong,
+      wrong,
+      late,
+      late,
+    ]);
+  },
+);
