@@ -1,6 +1,6 @@
 import { createTRPCClient, httpLink } from "@trpc/client";
 import type { ConsoleRouter } from "../../gateway/console/router.js";
-import { TOKEN } from "./internal-gateway.js";
+import { type startInternalGateway, TOKEN } from "./internal-gateway.js";
 
 /** An operator's browser: sends what the pages of the console send, and keeps the cookie. */
 export class Browser {
@@ -58,4 +58,12 @@ export class Browser {
         }),
       ],
     });
+}
+
+/** A browser whose operator has signed in. */
+export async function openBrowser({ url, gateway }: Awaited<ReturnType<typeof startInternalGateway>>) {
+  const browser = new Browser(url);
+  await browser.signIn();
+  gateway.forbidInLog(browser.sessionId);
+  return browser;
 }

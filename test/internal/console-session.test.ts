@@ -1,18 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { holdLock, waitForBlocked } from "../support/locks.js";
-import { Browser } from "./console-client.js";
+import { Browser, openBrowser } from "./console-client.js";
 import { startInternalGateway, TOKEN } from "./internal-gateway.js";
 
-const { url, gateway } = await startInternalGateway();
+const internal = await startInternalGateway();
+const { url, gateway } = internal;
 const { db } = await gateway.services();
 const sql = async (text: string) => (await db.pool.query(text)).rows;
-
-const openBrowser = async (at = url) => {
-  const browser = new Browser(at);
-  await browser.signIn();
-  gateway.forbidInLog(browser.sessionId);
-  return browser;
-};
 
 /** Changes the times of all sessions. */
 const age = (column: "created_at" | "last_used_at", by: string) =>
@@ -53,7 +47,7 @@ describe("a session", () => {
   });
 
   test("is stored without its id and without the token", async () => {
-    const browser = await openBrowser();
+    const browser = await openBrowser(internal);
     const id = browser.sessionId;
     const stored = JSON.stringify(await sql("SELECT s::text AS row FROM operator_sessions s"));
     const halves = [id.slice(0, 43), id.slice(43)];
@@ -63,17 +57,17 @@ describe("a session", () => {
   });
 
   test("ends 8 hours after the sign-in, even under constant use, and its row is deleted at the next sign-in", async () => {
-    const browser = await openBrowser();
+    const browser = await openBrowser(internal);
     await age("created_at", "7 hours 59 minutes");
     expect(await browser.sessionStatus()).toBe(200);
     await age("created_at", "1 minute");
     expect(await browser.sessionStatus()).toBe(401);
-    await openBrowser();
+    await openBrowser(internal);
     expect(await sql("SELECT name FROM operator_sessions")).toHaveLength(1);
   });
 
   test("ends after 30 minutes without use", async () => {
-    const [used, idle] = [await openBrowser(), await openBrowser()];
+    const [used, idle] = [await openBrowser(internal), await openBrowser(internal)];
     await age("last_used_at", "29 minutes");
     expect(await used.sessionStatus()).toBe(200);
     await age("last_used_at", "1 minute");
@@ -81,13 +75,13 @@ describe("a session", () => {
   });
 
   describe("with X-Idle-Seconds", () => {
-    const poll = (browser: Browser, idleSeconds: number | string) =>
-      browser.send("GET", "/console/session", { headers: { "X-Idle-Seconds": String(idleSeconds) } });
-    const pollStatus = async (browser: Browser, idleSeconds: number | string) =>
-      (await poll(browser, idleSeconds)).status;
+    const pollStatus = async (browser: Browser, idleSeconds: number | string | undefined) => {
+      const headers = idleSeconds === undefined ? {} : { "X-Idle-Seconds": String(idleSeconds) };
+      return (await browser.send("GET", "/console/session", { headers })).status;
+    };
 
     test("ends 30 minutes after the last input in any tab: polling does not extend it", async () => {
-      const tabs = await openBrowser();
+      const tabs = await openBrowser(internal);
       for (let minute = 1; minute < 30; minute++) {
         await age("last_used_at", "1 minute");
         expect(await pollStatus(tabs, minute * 60)).toBe(200);
@@ -100,18 +94,8 @@ describe("a session", () => {
       expect([await pollStatus(tabs, 30 * 60), await pollStatus(tabs, 0)]).toEqual([401, 401]);
     });
 
-    test("input in one tab keeps the session for all tabs, from the time of the input", async () => {
-      const tabs = await openBrowser();
-      await age("last_used_at", "20 minutes");
-      expect([await pollStatus(tabs, 50), await pollStatus(tabs, 20 * 60)]).toEqual([200, 200]);
-      await age("last_used_at", "29 minutes");
-      expect(await pollStatus(tabs, 49 * 60)).toBe(200);
-      await age("last_used_at", "10 seconds");
-      expect(await pollStatus(tabs, 49 * 60)).toBe(401);
-    });
-
     test("of two tabs that call at the same time, the earlier input does not replace the later one", async () => {
-      const tabs = await openBrowser();
+      const tabs = await openBrowser(internal);
       await age("last_used_at", "28 minutes");
       const lock = await holdLock({ db }, "SELECT FROM operator_sessions FOR UPDATE");
       const used = pollStatus(tabs, 0);
@@ -124,42 +108,47 @@ describe("a session", () => {
       expect(await pollStatus(tabs, 35 * 60)).toBe(200);
     });
 
-    test("input less than a minute after the last written use counts", async () => {
-      const tabs = await openBrowser();
-      await age("last_used_at", "50 seconds");
-      expect(await pollStatus(tabs, 0)).toBe(200);
-      await age("last_used_at", "5 minutes");
-      expect(await pollStatus(tabs, 5 * 60)).toBe(200);
-      await age("last_used_at", "24 minutes 30 seconds");
-      expect(await pollStatus(tabs, 30 * 60 - 30)).toBe(200);
-    });
+    /** Polls after a time without use, and the status. */
+    type Step = [after: string, idleSeconds: number | string | undefined, status: 200 | 401];
+    const withoutInput = (what: string, sent: string): [string, ...Step[]] => [
+      `of ${what} does not extend it, and does not fail`,
+      ["29 minutes", sent, 200],
+      ["1 minute", sent, 401],
+    ];
 
-    test.each(["", "-1", "1.5", "1e3", "0x10", "Infinity", "soon"])(
-      "that is %j counts as input, as does no header",
-      async (sent) => {
-        const browser = await openBrowser();
-        await age("last_used_at", "29 minutes");
-        expect(await pollStatus(browser, sent)).toBe(200);
-        await age("last_used_at", "2 minutes");
-        expect(await browser.sessionStatus()).toBe(200);
-      },
-    );
-
-    test.each([
-      ["30 minutes", "1800"],
-      ["more than an interval of Postgres", "9".repeat(30)],
-      ["more than a number of JavaScript", "9".repeat(400)],
-    ])("of %s does not extend it, and does not fail", async (_, sent) => {
-      const browser = await openBrowser();
-      await age("last_used_at", "29 minutes");
-      expect(await pollStatus(browser, sent)).toBe(200);
-      await age("last_used_at", "1 minute");
-      expect(await pollStatus(browser, sent)).toBe(401);
+    test.each<[string, ...Step[]]>([
+      [
+        "input in one tab keeps the session for all tabs, from the time of the input",
+        ["20 minutes", 50, 200],
+        ["0 seconds", 20 * 60, 200],
+        ["29 minutes", 49 * 60, 200],
+        ["10 seconds", 49 * 60, 401],
+      ],
+      [
+        "input less than a minute after the last written use counts",
+        ["50 seconds", 0, 200],
+        ["5 minutes", 5 * 60, 200],
+        ["24 minutes 30 seconds", 30 * 60 - 30, 200],
+      ],
+      ...["", "-1", "1.5", "1e3", "0x10", "Infinity", "soon"].map((sent): [string, ...Step[]] => [
+        `that is ${JSON.stringify(sent)} counts as input, as does no header`,
+        ["29 minutes", sent, 200],
+        ["2 minutes", undefined, 200],
+      ]),
+      withoutInput("30 minutes", "1800"),
+      withoutInput("more than an interval of Postgres", "9".repeat(30)),
+      withoutInput("more than a number of JavaScript", "9".repeat(400)),
+    ])("%s", async (_, ...steps) => {
+      const browser = await openBrowser(internal);
+      for (const [after, idleSeconds, status] of steps) {
+        await age("last_used_at", after);
+        expect([after, await pollStatus(browser, idleSeconds)]).toEqual([after, status]);
+      }
     });
   });
 
   test("its last use is written at most once a minute", async () => {
-    const browser = await openBrowser();
+    const browser = await openBrowser(internal);
     const version = async () =>
       JSON.stringify(await sql("SELECT xmin, last_used_at FROM operator_sessions ORDER BY hash"));
     const before = await version();
@@ -178,7 +167,7 @@ describe("a session", () => {
     const DATABASE_URL = db.url;
     const other = await startInternalGateway({ DATABASE_URL });
     const changed = await startInternalGateway({ DATABASE_URL, INTERNAL_TOKEN: `${TOKEN}-changed` });
-    const browser = await openBrowser();
+    const browser = await openBrowser(internal);
     const there = new Browser(other.url);
     const withChangedToken = new Browser(changed.url);
     there.cookie = withChangedToken.cookie = browser.cookie;
@@ -208,7 +197,7 @@ describe("a session", () => {
   });
 
   test("is found among up to 100 cookies of the same name, which another service on the host can add", async () => {
-    const browser = await openBrowser();
+    const browser = await openBrowser(internal);
     const { cookie, sessionId } = browser;
     const other = `guest_forms_console=${"x".repeat(86)}`;
     const tampered = `guest_forms_console=${sessionId.replace(/.$/, (last) => (last === "A" ? "B" : "A"))}`;

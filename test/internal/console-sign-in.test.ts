@@ -1,15 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { Browser } from "./console-client.js";
+import { Browser, openBrowser } from "./console-client.js";
 import { startInternalGateway, TOKEN } from "./internal-gateway.js";
 
-const { url, gateway } = await startInternalGateway();
+const internal = await startInternalGateway();
+const { url } = internal;
 const { host } = new URL(url);
-const openBrowser = async (at = url) => {
-  const browser = new Browser(at);
-  await browser.signIn();
-  gateway.forbidInLog(browser.sessionId);
-  return browser;
-};
 
 describe("a sign-in", () => {
   test.each([
@@ -105,7 +100,7 @@ describe("a request that another site makes a browser send", () => {
     [{ Origin: `http://${host}.evil.test` }, "refused"],
     [{ Origin: "http://127.0.0.1:1" }, "refused"],
   ])("with %j is %s, for every write", async (headers, outcome) => {
-    const { cookie } = await openBrowser();
+    const { cookie } = await openBrowser(internal);
     const post = { method: "POST", body: JSON.stringify({ token: TOKEN, name: "Ada" }) };
     const writes: [string, RequestInit][] = [
       ["/console/trpc/emails.count", { method: "POST", body: "" }],
@@ -124,7 +119,7 @@ describe("a request that another site makes a browser send", () => {
   test.each(["/console/session", "/console/trpc/emails.count"])(
     "a POST to %s that is not JSON is 415, so a form cannot send it",
     async (path) => {
-      const { cookie } = await openBrowser();
+      const { cookie } = await openBrowser(internal);
       for (const type of ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"]) {
         const headers = { "Content-Type": type, Cookie: cookie, "Sec-Fetch-Site": "same-origin" };
         expect((await fetch(url + path, { method: "POST", body: "{}", headers })).status).toBe(415);

@@ -15,8 +15,6 @@ import { makeTempFolder } from "../support/run-tool.js";
 import { fixedStay } from "../support/stays.js";
 import { makeCleanClone } from "./sdk.js";
 
-/** Files take a little more or less space on other file systems. */
-const TOLERANCE_MEGABYTES = 2;
 const MAX_MEGABYTES = 15;
 
 /** Has the machine's `/opt`, `/etc` and `/usr/local/bin`. */
@@ -89,7 +87,7 @@ describe("an operator who follows operating.md on an empty machine", () => {
   const readValue = (output: string, name: string) => new RegExp(`^${name}: +(\\S+)$`, "m").exec(output)?.[1] ?? "";
   const statusOf = async (sentKey: string) => (await sendRequest(`${url}/v1/listings`, sentKey)).status;
 
-  test("gets no packages to install, and files that take at most 15 MB, as operating.md says", async () => {
+  test("gets no packages to install, and files that take at most 15 MB", async () => {
     const entries = await readdir(installed, { recursive: true, withFileTypes: true });
     expect(entries.filter(({ name }) => name === "node_modules")).toEqual([]);
     const { dependencies, optionalDependencies } = JSON.parse(await readFile(join(installed, "package.json"), "utf8"));
@@ -101,9 +99,6 @@ describe("an operator who follows operating.md on an empty machine", () => {
     const megabytes = sizes.reduce((sum, each) => sum + each, 0) / 1e6;
     console.log(`${files.length} files, ${megabytes.toFixed(1)} MB`);
     expect(megabytes).toBeLessThan(MAX_MEGABYTES);
-    const page = await readFile(join(packageRoot(), "gateway/docs/operating.md"), "utf8");
-    const stated = Number(/takes (\d+) MB of disk/.exec(page)?.[1]);
-    expect(Math.abs(megabytes - stated)).toBeLessThan(TOLERANCE_MEGABYTES);
   });
 
   test("gets a bill of materials of all bundled packages, with the hashes of package-lock.json, and their licenses", async () => {

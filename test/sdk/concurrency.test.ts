@@ -98,12 +98,6 @@ test("without a timeout of the caller, a call waits as long as Retry-After of a 
   expect(Date.now() - started).toBe(360_000);
 });
 
-test.each([0, Number.NaN, -1])("maxConcurrency must be at least 1, not %d", (maxConcurrency) => {
-  expect(() => clientWith(async () => ok(), { maxConcurrency })).toThrow(
-    "maxConcurrency must be a number, 1 or greater",
-  );
-});
-
 test.each(["just before", "just after"])(
   "a call that is aborted %s its turn leaves its place to the next one",
   async (order) => {

@@ -107,6 +107,8 @@ describe("client options", () => {
     ["a key with a line break", { apiKey: "grf_rw_abc\ndef" }],
     ["a negative timeout", { timeout: -1 }],
     ["negative retries", { maxRetries: -1 }],
+    ["no concurrent calls", { maxConcurrency: 0 }],
+    ["a concurrency that is no number", { maxConcurrency: Number.NaN }],
     ["a header name with a space", { headers: { "x y": "z" } }],
   ])("the constructor rejects %s", (_, options) => {
     expect(() => context.client(options)).toThrow(GuestFormsError);

@@ -145,14 +145,6 @@ describe("an invalid call", () => {
 });
 
 describe("the standardwebhooks package", () => {
-  test("standardwebhooks verifies what signWebhook signs, with one secret and with two", async () => {
-    for (const secrets of [SECRET, [makeSecret(), SECRET]]) {
-      const { body, headers } = await signWebhook(EVENT, secrets);
-      expect(new Webhook(SECRET).verify(body, headers)).toEqual(EVENT);
-      expect(() => new Webhook(SECRET).verify(`${body} `, headers)).toThrow("No matching signature");
-    }
-  });
-
   test("unwrapWebhook verifies what standardwebhooks signs, for secrets of 24 to 64 bytes and bodies of any characters", async () => {
     for (const [bytes, note] of [
       [24, "plain"],
