@@ -8,50 +8,37 @@ import { serveAt } from "../http/methods.js";
 import { NOT_FOUND, PAGE_POLICY } from "./layout.js";
 import type { SiteFile } from "./site.js";
 
-/** Serves the files that `npm run build` has written to `dist/site.json`. */
+/** Serves the files that `npm run build` has written to `dist/site.json`, and the SDK, as it has packed it. */
 export function documentation(): RequestHandler {
   const router = Router({ caseSensitive: true, strict: true });
   const files: SiteFile[] = JSON.parse(readFileSync(join(packageRoot(), "dist/site.json"), "utf8"));
+  const sdk = readFileSync(join(packageRoot(), "dist/sdk.tgz"));
+  serveAt(router, "/docs/sdk.tgz", (_req, res) => {
+    res.type("application/gzip").set("Cache-Control", "no-cache").send(sdk);
+  });
   for (const { path, ...file } of files) {
-    if (path === NOT_FOUND) continue;
-    serveAt(router, path, send(file));
-    if (file.type === "text/html") serveAt(router, `${path}/`, (_req, res) => res.redirect(308, path));
+    const isPage = file.type === "text/html";
+    const send = sendFile(file, isPage ? { "Content-Security-Policy": PAGE_POLICY } : {});
+    if (path === NOT_FOUND) {
+      router.get(/^\/docs\//, answerBrowsers(404, send));
+      continue;
+    }
+    serveAt(router, path, send);
+    if (isPage) serveAt(router, `${path}/`, (_req, res) => res.redirect(308, path));
   }
-  serveAt(router, "/docs/sdk.tgz", sendSdk());
-  for (const { path, ...file } of files) if (path === NOT_FOUND) router.get(/^\/docs\//, answerBrowsers(send(file)));
-  serveAt(router, "/", redirectBrowsers);
+  serveAt(
+    router,
+    "/",
+    answerBrowsers(302, (_req, res) => res.redirect("/docs")),
+  );
   return router;
 }
 
-/** Sends the SDK, as `npm run build` has packed it. */
-function sendSdk(): RequestHandler {
-  const bytes = readFileSync(join(packageRoot(), "dist/sdk.tgz"));
-  return (_req, res) => {
-    res.set({
-      "Content-Type": "application/gzip",
-      "Cache-Control": "no-cache",
-      "Content-Length": String(bytes.length),
-    });
-    res.end(bytes);
-  };
-}
-
-/** Sends the file; pages with their policy. */
-const send = (file: Omit<SiteFile, "path">): RequestHandler =>
-  sendFile(file, file.type === "text/html" ? { "Content-Security-Policy": PAGE_POLICY } : {});
-
-/** Answers browsers, which name HTML in `Accept`, with 404 and this page. Other clients get the error. */
+/** Answers browsers, which name HTML in `Accept`. For other clients, the path is unknown. */
 const answerBrowsers =
-  (page: RequestHandler): RequestHandler =>
+  (status: number, handler: RequestHandler): RequestHandler =>
   (req, res, next) => {
     res.vary("Accept");
     if (req.accepts(["json", "html"]) !== "html") throw notFound();
-    page(req, res.status(404), next);
+    handler(req, res.status(status), next);
   };
-
-/** Redirects browsers, which name HTML in `Accept`. For other clients `/` is an unknown path. */
-const redirectBrowsers: RequestHandler = (req, res) => {
-  res.vary("Accept");
-  if (req.accepts(["json", "html"]) !== "html") throw notFound();
-  res.redirect(302, "/docs");
-};

@@ -2,20 +2,32 @@ import { type Endpoint, type Field, fieldsOf, nameOf, type Schema, typesOf, valu
 import { type Html, html } from "./html.js";
 import type { Markdown } from "./markdown.js";
 
-/** A list of parameters, body fields or headers under a heading; nothing if there are none. */
-export const fieldList = (markdown: Markdown, title: string, fields: readonly Field[], marksRequired = true) =>
-  fields.length > 0 &&
+/** A list under a heading; nothing if it is empty. */
+export const definitions = (title: string, rows: readonly (readonly [term: Html, description: Html])[]) =>
+  rows.length > 0 &&
   html`<h4>${title}</h4>
-<dl class="fields">${fields.map(({ name, schema, description, required }) => {
-    const values = valuesOf(schema);
-    return html`
-<div><dt><code>${name}</code> <span class="quiet">${describeType(schema)}</span>${
-      marksRequired && required === true && html` <small class="required">required</small>`
-    }</dt><dd>${description && markdown.inline(description)}${
-      schema.default !== undefined && html` Default: <code>${String(schema.default)}</code>.`
-    }${values.length > 0 && html` <span class="values">${values.map((value) => html`<code>${value}</code> `)}</span>`}</dd></div>`;
-  })}
+<dl class="fields">${rows.map(
+    ([term, description]) => html`
+<div><dt>${term}</dt><dd>${description}</dd></div>`,
+  )}
 </dl>`;
+
+/** A list of parameters, body fields or headers. */
+export function fieldList(markdown: Markdown, title: string, fields: readonly Field[], marksRequired = true) {
+  const rows = fields.map(({ name, schema, description = "", required }) => {
+    const values = valuesOf(schema).map((value) => html`<code>${value}</code> `);
+    const isMarked = marksRequired && required === true;
+    return [
+      html`<code>${name}</code> <span class="quiet">${describeType(schema)}</span>${isMarked && REQUIRED}`,
+      html`${markdown.inline(description)}${
+        schema.default !== undefined && html` Default: <code>${String(schema.default)}</code>.`
+      }${values.length > 0 && html`<div>${values}</div>`}`,
+    ] as const;
+  });
+  return definitions(title, rows);
+}
+
+const REQUIRED = html` <small class="required">required</small>`;
 
 const FORMATS: Record<string, string> = { uuid: "UUID", "date-time": "date-time", email: "email" };
 

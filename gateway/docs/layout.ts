@@ -1,17 +1,9 @@
-import { type Html, html } from "./html.js";
-import { sectionsOf } from "./sections.js";
+import { type Html, html, sectionsOf } from "./html.js";
 
 /** Only resources of this server. No inline script or style, no eval. */
-export const PAGE_POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self' data:",
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join("; ");
+export const PAGE_POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+  "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 export interface Page {
   path: string;
@@ -79,9 +71,9 @@ export const REFERENCE = "/docs/reference";
 export const NOT_FOUND = "/docs/not-found";
 
 const navigation = ({ pages }: Site, page: Page): Html[] =>
-  [...new Set(pages.map(({ group }) => group))].map(
-    (group) => html`<p>${group}</p>
-${pages.filter((other) => other.group === group).map((other) => navigationEntry(other, page))}`,
+  pages.map(
+    (entry, index) => html`${entry.group !== pages[index - 1]?.group && html`<p>${entry.group}</p>`}
+${navigationEntry(entry, page)}`,
   );
 
 /** A link to the page and, of the current page and the reference, links to its headings. */
@@ -104,7 +96,7 @@ function pageFooter({ pages }: Site, { path, markdown }: Page): Html {
   const after = pages[index + 1];
   return html`<footer>
 ${before && html`<a href="${before.path}" rel="prev">← ${before.title}</a>`}
-${markdown !== undefined && html`<a href="${path}.md" class="markdown">View as Markdown</a>`}
+${markdown !== undefined && html`<a href="${path}.md">View as Markdown</a>`}
 ${after && html`<a href="${after.path}" rel="next">${after.title} →</a>`}
 </footer>`;
 }

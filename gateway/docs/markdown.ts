@@ -1,6 +1,6 @@
 import { Marked } from "marked";
 import { escapeHtml } from "../../server/values.js";
-import { Html, html } from "./html.js";
+import { Html, html, plainText } from "./html.js";
 
 export type Markdown = ReturnType<typeof createMarkdown>;
 
@@ -15,10 +15,7 @@ const slug = (title: string) =>
 export function createMarkdown(links: ReadonlyMap<string, string>) {
   const marked = new Marked({
     renderer: {
-      heading: ({ depth, text }) =>
-        depth === 1
-          ? html`<h1>${text}</h1>`.text
-          : html`<h${depth} id="${slug(text)}"><a href="#${slug(text)}">${text}</a></h${depth}>`.text,
+      heading: ({ depth, text }) => (depth === 1 ? html`<h1>${text}</h1>` : heading(depth, slug(text), text)).text,
       // The marks of generated parts.
       html: () => "",
       code: ({ text, lang }) => codeBlock(text, lang ?? "").text,
@@ -28,44 +25,43 @@ export function createMarkdown(links: ReadonlyMap<string, string>) {
         return target === undefined ? code : `<a href="${target}">${code}</a>`;
       },
       table(token) {
-        const cells = (row: typeof token.header, tag: "th" | "td") =>
-          `<tr>${row.map(({ tokens }) => `<${tag}>${this.parser.parseInline(tokens)}</${tag}>`).join("")}</tr>`;
-        const body = token.rows.map((row) => cells(row, "td")).join("");
-        const label = `Table: ${token.header.map(({ text }) => plain(text)).join(", ")}`;
-        return `<div class="table" role="group" aria-label="${escapeHtml(label)}" tabindex="0"><table><thead>${cells(token.header, "th")}</thead><tbody>${body}</tbody></table></div>`;
+        const [head = [], ...rows] = [token.header, ...token.rows].map((row) =>
+          row.map(({ tokens }) => new Html(this.parser.parseInline(tokens))),
+        );
+        return table(`Table: ${head.map(({ text }) => plainText(text)).join(", ")}`, head, rows).text;
       },
     },
   });
   return {
-    page(source: string) {
-      return new Html(marked.parse(source, { async: false }));
-    },
+    page: (source: string) => new Html(marked.parse(source, { async: false })),
     /** One paragraph, without the `<p>`. */
     inline: (source: string) => new Html(marked.parseInline(source, { async: false })),
   };
 }
 
+/** A heading that links to itself. */
+export const heading = (level: number, id: string, title: string): Html =>
+  html`<h${level} id="${id}"><a href="#${id}">${title}</a></h${level}>`;
+
+/** A table that scrolls if it is wider than the page. */
+export const table = (label: string, head: readonly Html[], rows: readonly Html[][]): Html =>
+  html`<div class="table" role="group" aria-label="${label}" tabindex="0"><table><thead><tr>${head.map(
+    (cell) => html`<th>${cell}</th>`,
+  )}</tr></thead><tbody>${rows.map(
+    (row) => html`<tr>${row.map((cell) => html`<td>${cell}</td>`)}</tr>`,
+  )}</tbody></table></div>`;
+
 export const codeBlock = (source: string, language: string): Html =>
   html`<pre data-language="${language}"><code>${highlight(source)}</code></pre>`;
 
 const TOKEN =
-  /(?<comment>(?<=^|\s)(?:#|\/\/) .*)|(?<string>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`)|(?<keyword>(?<![\w.$-])(?:async|await|const|def|echo|export|for|from|function|if|import|new|of|return|throw|with)(?![\w-]))/gm;
+  /((?<=^|\s)(?:#|\/\/) .*)|("(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`)|((?<![\w.$-])(?:async|await|const|def|echo|export|for|from|function|if|import|new|of|return|throw|with)(?![\w-]))/gm;
+
+const KINDS = ["", "comment", "string", "keyword"];
 
 /** Marks comments, strings and keywords, in all languages of the samples. */
-function highlight(source: string): Html {
-  const parts: Html[] = [];
-  let end = 0;
-  for (const match of source.matchAll(TOKEN)) {
-    const [kind = ""] = Object.entries(match.groups ?? {}).find(([, text]) => text !== undefined) ?? [];
-    parts.push(html`${source.slice(end, match.index)}<span class="${kind}">${match[0]}</span>`);
-    end = match.index + match[0].length;
-  }
-  return html`${parts}${source.slice(end)}`;
-}
-
-const plain = (source: string) =>
-  source
-    .replace(/\]\([^)]*\)/g, " ")
-    .replace(/^```.*$|[`*|[\]]|-{3,}/gm, " ")
-    .replace(/\s+/g, " ")
-    .trim();
+const highlight = (source: string): Html[] =>
+  source.split(TOKEN).map((part, index) => {
+    const kind = KINDS[index % KINDS.length];
+    return kind && part ? html`<span class="${kind}">${part}</span>` : html`${part}`;
+  });

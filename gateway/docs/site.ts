@@ -1,79 +1,67 @@
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
-import { extname, join } from "node:path";
+import { basename, extname, join } from "node:path";
 import { packageRoot } from "../../prisma/package-root.js";
+import type { TextFile } from "../http/files.js";
 import { buildDocument, printDocument } from "../openapi/document.js";
 import { PROSE } from "../openapi/parts.js";
 import type { OpenApiDocument } from "../openapi/read.js";
 import { PACKAGE } from "../runtime/package.js";
+import { sectionsOf } from "./html.js";
 import { layout, type Page, type Site } from "./layout.js";
 import { buildPages, notFoundPage } from "./pages.js";
-import { sectionsOf } from "./sections.js";
 
 /** A file of the documentation. */
-export interface SiteFile {
+export interface SiteFile extends TextFile {
   path: string;
-  type: (typeof TYPES)[keyof typeof TYPES];
-  /** Whether its path changes with its text, so that caches can keep it. */
-  isImmutable?: boolean;
-  text: string;
 }
 
-const TYPES = {
+const TYPES: Record<string, string> = {
   ".css": "text/css",
-  ".html": "text/html",
   ".js": "text/javascript",
   ".json": "application/json",
   ".md": "text/markdown",
   ".txt": "text/plain",
-} as const;
+};
 
 /** `/docs` and the pages below it, with their sources and scripts, `/llms.txt` and `/openapi.json`. `npm run build` calls it. */
 export function buildSite(): SiteFile[] {
   const printed = printDocument(buildDocument(PACKAGE.version));
   const document: OpenApiDocument = JSON.parse(printed);
   const pages = buildPages(document, PROSE);
-  const { folder, files } = putInHashedFolder({ ...browserFiles(), "search.json": JSON.stringify(searchIndex(pages)) });
-  const site: Site = { title: document.info.title, version: document.info.version, pages, files: folder };
+  const texts = { ...browserFiles(), "search.json": JSON.stringify(searchIndex(pages)) };
+  const hash = createHash("sha256").update(JSON.stringify(texts)).digest("hex").slice(0, 16);
+  const site: Site = { ...document.info, pages, files: `/docs/${hash}` };
+  const makePage = (page: Page): SiteFile => ({ path: page.path, type: "text/html", text: layout(site, page).text });
   return [
-    ...files,
-    ...[...pages, notFoundPage].map(
-      (page): SiteFile => ({ path: page.path, type: "text/html", text: layout(site, page).text }),
-    ),
+    ...Object.entries(texts).map(([name, text]) => ({ ...makeFile(`${site.files}/${name}`, text), isImmutable: true })),
+    ...pages.map(makePage),
     ...pages.flatMap(({ path, markdown }) => (markdown ? makeFile(`${path}.md`, markdown) : [])),
     makeFile("/llms.txt", llmsText(document, PROSE, pages)),
     makeFile("/openapi.json", printed),
+    // Last, because it is the answer for every other path.
+    makePage(notFoundPage),
   ];
 }
 
 function makeFile(path: string, text: string): SiteFile {
-  const type = TYPES[extname(path) as keyof typeof TYPES];
+  const type = TYPES[extname(path)];
   if (!type) throw new Error(`${path} has no known type`);
   return { path, type, text };
 }
 
-/** Puts files in a folder named after a hash of them. */
-function putInHashedFolder(texts: Record<string, string>): { folder: string; files: SiteFile[] } {
-  const hash = createHash("sha256").update(JSON.stringify(texts)).digest("hex").slice(0, 16);
-  const folder = `/docs/${hash}`;
-  const files = Object.entries(texts).map(([name, text]) => ({
-    ...makeFile(`${folder}/${name}`, text),
-    isImmutable: true,
-  }));
-  return { folder, files };
-}
-
-/** The scripts, as `npm run build` has bundled them, and styles of the pages, by name. */
+/** The styles of the pages and the scripts, as `npm run build` has bundled them, by name. */
 function browserFiles(): Record<string, string> {
-  const read = (path: string) => readFileSync(join(packageRoot(), path), "utf8");
   const scripts = readdirSync(join(packageRoot(), SCRIPTS)).sort();
-  return {
-    "page.css": read("gateway/docs/browser/page.css"),
-    "reference.css": read("gateway/docs/browser/reference.css"),
-    ...Object.fromEntries(scripts.map((name) => [name, read(`${SCRIPTS}/${name}`)])),
-  };
+  return Object.fromEntries(
+    [...STYLES, ...scripts.map((name) => `${SCRIPTS}/${name}`)].map((path) => [
+      basename(path),
+      readFileSync(join(packageRoot(), path), "utf8"),
+    ]),
+  );
 }
 
+const STYLES = ["gateway/docs/browser/page.css", "gateway/docs/browser/reference.css"];
 const SCRIPTS = "dist/tools/browser";
 
 /** The search index: every heading of every page, with the text below it (browser/search.js). */

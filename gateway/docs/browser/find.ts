@@ -12,13 +12,11 @@ export interface Entry {
 const ENOUGH = 3;
 
 const STOP_WORDS = new Set(
-  [
-    "a about after all an and any are as at be by can could did do does each for from get gives happens has have how i if in into",
-    "is it its make many me mean means my of on one or our should so some than that the their them then there these this to",
-    "until use using want was we what when where which who why will with without would you your",
-  ]
-    .join(" ")
-    .split(" "),
+  (
+    "a about after all an and any are as at be by can could did do does each for from get gives happens has have how i if in into " +
+    "is it its make many me mean means my of on one or our should so some than that the their them then there these this to " +
+    "until use using want was we what when where which who why will with without would you your"
+  ).split(" "),
 );
 
 /** In each row, words that are found for each other. */
@@ -41,14 +39,14 @@ const SYNONYMS = [
 ];
 
 const CANONICAL = new Map(
-  SYNONYMS.flatMap((row) => {
-    const words = row.toLowerCase().split(" ");
-    return words.map((word) => [word, words[0] ?? word] as const);
-  }),
+  SYNONYMS.map((row) => row.toLowerCase().split(" ")).flatMap((row) => row.map((word) => [word, row[0]] as const)),
 );
 
 /** The first word of the row, for a plural too. */
-const canonicalOf = (word: string) => CANONICAL.get(word) ?? CANONICAL.get(word.replace(/s$/, "")) ?? word;
+function canonicalOf(term: string): string {
+  const word = term.toLowerCase();
+  return CANONICAL.get(word) ?? CANONICAL.get(word.replace(/s$/, "")) ?? word;
+}
 
 /**
  * Returns the search. A word also finds words that begin with it and, from five characters on, words with one typing error. What is
@@ -59,15 +57,9 @@ export function createSearch(entries: readonly Entry[]): (query: string) => Sear
     idField: "url",
     fields: ["title", "page", "text"],
     storeFields: ["url", "title", "page", "text"],
-    processTerm(term) {
-      const word = term.toLowerCase();
-      return [word, canonicalOf(word)];
-    },
+    processTerm: (term) => [term.toLowerCase(), canonicalOf(term)],
     searchOptions: {
-      processTerm(term) {
-        const word = term.toLowerCase();
-        return !STOP_WORDS.has(word) && canonicalOf(word);
-      },
+      processTerm: (term) => !STOP_WORDS.has(term.toLowerCase()) && canonicalOf(term),
       prefix: true,
       fuzzy: (word) => (word.length < 5 ? false : 1),
       boost: { title: 3, page: 2 },

@@ -1,4 +1,5 @@
 // Loaded by every page: fills the samples, and adds copy buttons, the menu for small screens and the search.
+import { element } from "./element.js";
 import { fillSamples } from "./samples.js";
 import { startSearch } from "./search.js";
 
@@ -7,15 +8,11 @@ startSearch(...["#search", "#found", "#results"].map((id) => document.querySelec
 
 // Browsers provide the clipboard only on HTTPS and localhost.
 for (const block of navigator.clipboard ? document.querySelectorAll("pre:has(code)") : []) {
-  const button = document.createElement("button");
-  button.className = "copy";
-  button.textContent = "Copy";
+  const button = element("button", { className: "copy" }, "Copy");
   button.addEventListener("click", async () => {
     await navigator.clipboard.writeText(block.querySelector("code").textContent);
     button.textContent = "Copied";
-    setTimeout(() => {
-      button.textContent = "Copy";
-    }, 1500);
+    setTimeout(() => button.replaceChildren("Copy"), 1500);
   });
   block.append(button);
 }

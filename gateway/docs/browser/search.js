@@ -1,3 +1,5 @@
+import { element } from "./element.js";
+
 const MAX_RESULTS = 12;
 
 /** Searches all pages; the index is fetched when the field is first used. */
@@ -12,11 +14,12 @@ export function startSearch(field, status, results) {
     const count = results.hidden ? "" : describeCount(search && found.length);
     // Screen readers announce it, also while the results are hidden.
     status.textContent = count;
-    show(results, count, found.slice(0, MAX_RESULTS));
+    const caption = element("p", { ariaHidden: "true" }, count);
+    results.replaceChildren(caption, ...found.slice(0, MAX_RESULTS).map(link));
   });
   document.addEventListener("keydown", (event) => {
-    const isTyping = event.target.closest("input, textarea");
-    const isShortcut = event.key === "/" ? !isTyping : event.key === "k" && (event.ctrlKey || event.metaKey);
+    const isShortcut =
+      event.key === "/" ? !event.target.closest("input") : event.key === "k" && (event.ctrlKey || event.metaKey);
     if (isShortcut) {
       event.preventDefault();
       field.focus();
@@ -42,36 +45,18 @@ function describeCount(count) {
   return count === 1 ? "1 result" : `${count} results`;
 }
 
-function show(results, count, found) {
-  const caption = document.createElement("p");
-  caption.setAttribute("aria-hidden", "true");
-  caption.textContent = count;
-  results.replaceChildren(caption, ...found.map(link));
-}
-
 function link({ url, title, page, text, terms }) {
-  const element = document.createElement("a");
-  element.href = url;
-  const heading = document.createElement("strong");
-  heading.textContent = title === page ? title : `${page}: ${title}`;
-  element.append(heading, excerpt(text, terms));
-  return element;
+  const heading = element("strong", {}, title === page ? title : `${page}: ${title}`);
+  return element("a", { href: url }, heading, excerpt(text, terms));
 }
 
 /** The text around the first of the words, with all of them marked. */
 function excerpt(text, words) {
-  const places = words.map((word) => text.toLowerCase().indexOf(word)).filter((place) => place >= 0);
-  const begin = places.length > 0 ? Math.max(0, Math.min(...places) - 40) : 0;
-  const line = document.createElement("span");
-  const escaped = words.map((word) => word.replace(/\W/g, "\\$&"));
-  const parts = text.slice(begin, begin + 140).split(new RegExp(`(${escaped.join("|")})`, "i"));
-  line.append(begin > 0 ? "…" : "");
-  for (const part of parts) {
-    const mark = document.createElement("mark");
-    mark.textContent = part;
-    line.append(words.includes(part.toLowerCase()) ? mark : part);
-  }
-  return line;
+  const pattern = new RegExp(`(${words.map((word) => word.replace(/\W/g, "\\$&")).join("|")})`, "i");
+  const begin = Math.max(0, text.search(pattern) - 40);
+  const parts = text.slice(begin, begin + 140).split(pattern);
+  const marked = parts.map((part, index) => (index % 2 === 1 ? element("mark", {}, part) : part));
+  return element("span", {}, begin > 0 ? "…" : "", ...marked);
 }
 
 /** Arrow keys move through the results. Enter in the field opens the first one. */

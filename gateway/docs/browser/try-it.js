@@ -1,7 +1,11 @@
 // Sends requests from the reference page. The key is kept only in this module, and never stored.
+import { element } from "./element.js";
 import { fillSamples } from "./samples.js";
 
 const KEY = /^grf_(rw|ro)_[0-9A-Za-z]{49}$/;
+const MALFORMED = "This is not a whole API key: it begins with grf_rw_ or grf_ro_, and 49 letters and digits follow.";
+const OFFLINE = "The server is unreachable.";
+const SHOWN_HEADERS = ["Location", "Idempotent-Replayed", "Retry-After", "X-Correlation-Id"];
 
 const status = document.querySelector(".key .status");
 let key = "";
@@ -10,7 +14,7 @@ let loaded = Promise.resolve();
 
 document.addEventListener("input", ({ target }) => {
   if (target.matches(".api-key")) useKey(target.value.trim());
-  else target.removeAttribute?.("data-filled");
+  else target.toggleAttribute("data-typed", target.value !== "");
 });
 document.addEventListener("change", ({ target }) => {
   if (target.matches(".api-key") && key !== "" && !KEY.test(key)) status.textContent = MALFORMED;
@@ -55,14 +59,13 @@ async function loadScope(usedKey) {
 
 /** Fills these listings and forms into the samples and fields; examples if there are none. */
 function fillScope(listings, forms) {
-  setOptions(
-    "listings",
-    listings.map(({ id, title }) => [id, title]),
-  );
-  setOptions(
-    "forms",
-    forms.map(({ id, checkInDate, status }) => [id, `${checkInDate ?? ""} ${status}`]),
-  );
+  const options = {
+    listings: listings.map(({ id, title }) => element("option", { value: id, label: title })),
+    forms: forms.map(({ id, checkInDate, status }) =>
+      element("option", { value: id, label: `${checkInDate ?? ""} ${status}` }),
+    ),
+  };
+  for (const [id, choices] of Object.entries(options)) document.getElementById(id).replaceChildren(...choices);
   const active = listings.filter((listing) => listing.active);
   const form = forms.find(({ listingId }) => active.some(({ id }) => id === listingId)) ?? forms[0];
   const listing = active.find(({ id }) => id === form?.listingId) ?? active[0] ?? listings[0];
@@ -70,27 +73,15 @@ function fillScope(listings, forms) {
   fillFields(form, listing);
 }
 
-const MALFORMED = "This is not a whole API key: it begins with grf_rw_ or grf_ro_, and 49 letters and digits follow.";
-const OFFLINE = "The server is unreachable.";
-
-function setOptions(listId, choices) {
-  const options = choices.map(([value, label]) => Object.assign(document.createElement("option"), { value, label }));
-  document.getElementById(listId).replaceChildren(...options);
-}
-
 /** Fills required fields that the user has not changed. Those of an update get the form's values. */
 function fillFields(form, listing) {
-  const max = listing?.maxPeopleInListing ?? Number.POSITIVE_INFINITY;
-  for (const field of document.querySelectorAll(".try [required]")) {
+  const ids = { forms: form?.id, listings: listing?.id };
+  for (const field of document.querySelectorAll(".try [required]:not([data-typed])")) {
     const { name, dataset } = field;
-    if (field.value !== "" && field.value !== field.defaultValue && !("filled" in dataset)) continue;
     const isUpdate = field.form.dataset.method === "PUT" && dataset.in === "body";
-    const ids = { forms: form?.id, listings: listing?.id };
     let value = ids[field.getAttribute("list")] ?? field.defaultValue;
-    if (name === "numberOfGuests") value = Math.min(value, max);
-    if (isUpdate) value = form?.[name] ?? value;
-    field.value = value;
-    dataset.filled = "";
+    if (name === "numberOfGuests") value = Math.min(value, listing?.maxPeopleInListing ?? value);
+    field.value = (isUpdate && form?.[name]) || value;
   }
 }
 
@@ -141,21 +132,12 @@ function requestOf(form) {
   return { url, init: { method, headers, ...(sendsBody && { body: JSON.stringify(body) }) } };
 }
 
-const SHOWN_HEADERS = ["Location", "Idempotent-Replayed", "Retry-After", "X-Correlation-Id"];
-
 function show(form, { url, init, response, text, ms }) {
-  const message = form.querySelector(".status");
-  const code = document.createElement("strong");
-  code.className = response.ok ? "good" : "bad";
-  code.textContent = `${response.status} ${response.statusText}`.trim();
-  message.replaceChildren(code, ` ${init.method} ${url} in ${ms} ms `);
-  const error = response.ok ? undefined : /"code":"([A-Z_]+)"/.exec(text)?.[1];
-  if (error) {
-    const link = document.createElement("a");
-    link.href = `/docs/errors#${error.toLowerCase()}`;
-    link.textContent = `What ${error} means`;
-    message.append(link);
-  }
+  const outcome = `${response.status} ${response.statusText}`.trim();
+  const code = element("strong", { className: response.ok ? "good" : "bad" }, outcome);
+  const [, error] = (!response.ok && /"code":"([A-Z_]+)"/.exec(text)) || [];
+  const link = error ? [element("a", { href: `/docs/errors#${error.toLowerCase()}` }, `What ${error} means`)] : [];
+  form.querySelector(".status").replaceChildren(code, ` ${init.method} ${url} in ${ms} ms `, ...link);
   const headers = SHOWN_HEADERS.filter((name) => response.headers.has(name));
   const printed = headers.map((name) => `${name}: ${response.headers.get(name)}`);
   const block = form.querySelector(".answer");
