@@ -45,9 +45,7 @@ export const sdkEvents = (document: OpenApiDocument): string => `\
 // Written by \`npm run generate\`.
 import type { FormStatus, FormV1 } from "./schema.js";
 
-${eventsOf(document)
-  .map(({ name, schema }) => declareInterface(name, schema, outputField))
-  .join("\n\n")}
+${declareEvents(document)}
 
 /** The events that this version of the SDK knows, discriminated by \`type\`. Later versions of the service may send others. */
 export type WebhookEvent =
@@ -55,6 +53,18 @@ ${eventsOf(document)
   .map(({ name }) => `  | ${name}`)
   .join("\n")};
 `;
+
+/** The events. The times of the first one are those of each event that describes them alike. */
+function declareEvents(document: OpenApiDocument): string {
+  const events = eventsOf(document);
+  const isTime = ({ schema }: Field) => schema.format === "date-time";
+  const times = events.slice(0, 1).flatMap(({ schema }) => fieldsOf(schema).filter(isTime).map(outputField));
+  const ownField = (field: Field) => [outputField(field)].filter((declaration) => !times.includes(declaration));
+  return [
+    `/** When a change was made, and when it was sent. */\ninterface Times {\n${times.join("\n")}\n}`,
+    ...events.map(({ name, schema }) => declareInterface(`${name} extends Times`, schema, ownField)),
+  ].join("\n\n");
+}
 
 /** Returns `sdk/src/fake-schema.ts`: what the fake service in `sdk/src/testing.ts` knows of the resources and inputs. */
 export const sdkFakeSchema = (document: OpenApiDocument): string => `\
@@ -119,9 +129,9 @@ function resources(document: OpenApiDocument): string[] {
   });
 }
 
-function declareInterface(name: string, schema: Schema, declareField: (field: Field) => string): string {
+function declareInterface(name: string, schema: Schema, declareField: (field: Field) => string | string[]): string {
   const comment = schema.description?.replace(/New fields may be added: .*/, KEPT);
-  return `/** ${comment} */\nexport interface ${name} {\n${fieldsOf(schema).map(declareField).join("\n")}\n}`;
+  return `/** ${comment} */\nexport interface ${name} {\n${fieldsOf(schema).flatMap(declareField).join("\n")}\n}`;
 }
 
 const KEPT = "Fields that later versions of the service add are kept.";

@@ -1,13 +1,12 @@
 import { type ApiKey, parseApiKey } from "./api-key.js";
 import { GuestFormsError } from "./errors.js";
 import { Forms } from "./forms.js";
-import { mergeHeaders } from "./headers.js";
 import { Listings } from "./listings.js";
 import { Log, type Logger, type LogLevel } from "./log.js";
 import type { ApiPromise, WithCorrelationId } from "./promise.js";
 import { checkIdempotencyKey, sendOne } from "./resource.js";
 import { type Fetch, type FetchOptions, platformFetch, readEnv, runtime } from "./runtime.js";
-import { type RequestOptions, Transport } from "./transport.js";
+import { mergeHeaders, type RequestOptions, Transport } from "./transport.js";
 
 /** Options of {@link GuestForms}. */
 export interface ClientOptions {

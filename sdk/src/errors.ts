@@ -37,10 +37,6 @@ export interface ErrorDetails {
  * empty id, an invalid Date, a timeout that is not a number. No error contains the API key.
  */
 export class GuestFormsError extends Error {
-  static {
-    GuestFormsError.prototype.name = "GuestFormsError";
-  }
-
   /** HTTP status; undefined without a response. */
   declare readonly status: number | undefined;
   /** Code of the error envelope: branch on it, not on the message. Undefined without an error envelope. */
@@ -81,10 +77,6 @@ export class GuestFormsError extends Error {
  * do not come from the service: a proxy's HTML page, a redirect, invalid JSON, more than 10 MB, a list whose cursors repeat.
  */
 export class ApiError extends GuestFormsError {
-  static {
-    ApiError.prototype.name = "ApiError";
-  }
-
   /** HTTP status of the response. */
   declare readonly status: number;
   /** Seconds to wait before the next attempt, from `Retry-After`; undefined if the header is absent. */
@@ -97,46 +89,26 @@ export class ApiError extends GuestFormsError {
 
 /** 401 `UNAUTHENTICATED`: the key is missing, malformed, unknown, revoked or expired. */
 export class UnauthenticatedError extends ApiError {
-  static {
-    UnauthenticatedError.prototype.name = "UnauthenticatedError";
-  }
-
   declare readonly code: "UNAUTHENTICATED";
 }
 
 /** 403 `FORBIDDEN`: a read-only key cannot create or update. */
 export class ForbiddenError extends ApiError {
-  static {
-    ForbiddenError.prototype.name = "ForbiddenError";
-  }
-
   declare readonly code: "FORBIDDEN";
 }
 
 /** 404 `RESOURCE_NOT_FOUND`: it does not exist or is out of the key's scope. The response is the same for both. */
 export class ResourceNotFoundError extends ApiError {
-  static {
-    ResourceNotFoundError.prototype.name = "ResourceNotFoundError";
-  }
-
   declare readonly code: "RESOURCE_NOT_FOUND";
 }
 
 /** 400 `INVALID_CURSOR`: the cursor was altered, or belongs to another list or `listingId`. List from the start. */
 export class InvalidCursorError extends ApiError {
-  static {
-    InvalidCursorError.prototype.name = "InvalidCursorError";
-  }
-
   declare readonly code: "INVALID_CURSOR";
 }
 
 /** 400 `VALIDATION_ERROR`: the input was rejected; {@link ValidationError.errors} lists every rejected field. */
 export class ValidationError extends ApiError {
-  static {
-    ValidationError.prototype.name = "ValidationError";
-  }
-
   declare readonly code: "VALIDATION_ERROR";
   /** One entry per rejected field. */
   readonly errors: readonly FieldError[];
@@ -149,19 +121,11 @@ export class ValidationError extends ApiError {
 
 /** 413 `PAYLOAD_TOO_LARGE`: the body exceeds the service's limit on bytes, fields or depth. */
 export class PayloadTooLargeError extends ApiError {
-  static {
-    PayloadTooLargeError.prototype.name = "PayloadTooLargeError";
-  }
-
   declare readonly code: "PAYLOAD_TOO_LARGE";
 }
 
 /** 429 `RATE_LIMITED`: too many requests; wait {@link ApiError.retryAfter} seconds. */
 export class RateLimitedError extends ApiError {
-  static {
-    RateLimitedError.prototype.name = "RateLimitedError";
-  }
-
   declare readonly code: "RATE_LIMITED";
 }
 
@@ -170,10 +134,6 @@ export class RateLimitedError extends ApiError {
  * changed, update the form of the key, {@link IdempotencyKeyReusedError.formId}. Another booking needs its own key.
  */
 export class IdempotencyKeyReusedError extends ApiError {
-  static {
-    IdempotencyKeyReusedError.prototype.name = "IdempotencyKeyReusedError";
-  }
-
   declare readonly code: "IDEMPOTENCY_KEY_REUSED";
   /** Id of the form that the key belongs to, which the service's message names; undefined if it is out of scope. */
   readonly formId: string | undefined;
@@ -186,10 +146,6 @@ export class IdempotencyKeyReusedError extends ApiError {
 
 /** 500 or 503 `INTERNAL_ERROR`: the service failed (500) or is unavailable (503, with {@link ApiError.retryAfter}). */
 export class InternalError extends ApiError {
-  static {
-    InternalError.prototype.name = "InternalError";
-  }
-
   declare readonly code: "INTERNAL_ERROR";
 }
 
@@ -198,43 +154,37 @@ export class InternalError extends ApiError {
  * `headers` are set). A write may have taken effect; repeating the same call is safe. `cause` is a copy of the platform's
  * error.
  */
-export class ConnectionError extends GuestFormsError {
-  static {
-    ConnectionError.prototype.name = "ConnectionError";
-  }
-}
+export class ConnectionError extends GuestFormsError {}
 
 /** The call, including its retries, exceeded its `timeout`. `cause` is the error of the last failed attempt, if any. */
-export class TimeoutError extends ConnectionError {
-  static {
-    TimeoutError.prototype.name = "TimeoutError";
-  }
-}
+export class TimeoutError extends ConnectionError {}
 
 /**
  * The call's `signal` was aborted, including by `AbortSignal.timeout()`. `cause` is the signal's `reason`. A write may
  * have taken effect.
  */
-export class AbortError extends GuestFormsError {
-  static {
-    AbortError.prototype.name = "AbortError";
-  }
-}
+export class AbortError extends GuestFormsError {}
 
-const errorClassByCode = new Map<string, typeof ApiError>([
-  ["UNAUTHENTICATED", UnauthenticatedError],
-  ["FORBIDDEN", ForbiddenError],
-  ["RESOURCE_NOT_FOUND", ResourceNotFoundError],
-  ["INVALID_CURSOR", InvalidCursorError],
-  ["VALIDATION_ERROR", ValidationError],
-  ["PAYLOAD_TOO_LARGE", PayloadTooLargeError],
-  ["RATE_LIMITED", RateLimitedError],
-  ["IDEMPOTENCY_KEY_REUSED", IdempotencyKeyReusedError],
-  ["INTERNAL_ERROR", InternalError],
-]);
+/** The name of each class is written out, because bundlers shorten it. */
+const API_ERRORS: [code: KnownErrorCode, name: string, type: typeof ApiError][] = [
+  ["UNAUTHENTICATED", "UnauthenticatedError", UnauthenticatedError],
+  ["FORBIDDEN", "ForbiddenError", ForbiddenError],
+  ["RESOURCE_NOT_FOUND", "ResourceNotFoundError", ResourceNotFoundError],
+  ["INVALID_CURSOR", "InvalidCursorError", InvalidCursorError],
+  ["VALIDATION_ERROR", "ValidationError", ValidationError],
+  ["PAYLOAD_TOO_LARGE", "PayloadTooLargeError", PayloadTooLargeError],
+  ["RATE_LIMITED", "RateLimitedError", RateLimitedError],
+  ["IDEMPOTENCY_KEY_REUSED", "IdempotencyKeyReusedError", IdempotencyKeyReusedError],
+  ["INTERNAL_ERROR", "InternalError", InternalError],
+];
+
+const OTHERS = { GuestFormsError, ApiError, ConnectionError, TimeoutError, AbortError };
+for (const [name, { prototype }] of Object.entries(OTHERS)) prototype.name = name;
+for (const [, name, { prototype }] of API_ERRORS) prototype.name = name;
 
 /** Returns the error class for a code of the error envelope. */
-export const errorClassFor = (code: string): typeof ApiError => errorClassByCode.get(code) ?? ApiError;
+export const errorClassFor = (code: string): typeof ApiError =>
+  API_ERRORS.find(([known]) => known === code)?.[2] ?? ApiError;
 
 /** Removes the key from a response: a proxy's page may echo request headers. */
 export const redact = (text: string, key: string): string => text.replaceAll(key, "[redacted]");

@@ -1,10 +1,8 @@
 // Written by `npm run generate`.
 import type { FormStatus, FormV1 } from "./schema.js";
 
-/** A form was created. Replays of a create send no event. */
-export interface FormCreatedEvent {
-  /** Type of the event. */
-  type: "form.created";
+/** When a change was made, and when it was sent. */
+interface Times {
   /**
    * When the change was made, ISO 8601 in UTC. Of two changes of a form, the later one does not have an
    * earlier timestamp. `data.form` may be newer.
@@ -15,6 +13,12 @@ export interface FormCreatedEvent {
    * `sentAt` has the newer `data.form`.
    */
   sentAt: string;
+}
+
+/** A form was created. Replays of a create send no event. */
+export interface FormCreatedEvent extends Times {
+  /** Type of the event. */
+  type: "form.created";
   /** The form, and what changed. */
   data: {
     /** The form as it was when this request was sent. */
@@ -23,19 +27,9 @@ export interface FormCreatedEvent {
 }
 
 /** The stay of a form was updated, on the same listing. */
-export interface FormUpdatedEvent {
+export interface FormUpdatedEvent extends Times {
   /** Type of the event. */
   type: "form.updated";
-  /**
-   * When the change was made, ISO 8601 in UTC. Of two changes of a form, the later one does not have an
-   * earlier timestamp. `data.form` may be newer.
-   */
-  timestamp: string;
-  /**
-   * When this request was sent, ISO 8601 in UTC. Of two requests about a form, the one with the later
-   * `sentAt` has the newer `data.form`.
-   */
-  sentAt: string;
   /** The form, and what changed. */
   data: {
     /** The form as it was when this request was sent. */
@@ -46,19 +40,9 @@ export interface FormUpdatedEvent {
 }
 
 /** A form was updated with another listing. Other fields may have changed too. */
-export interface FormMovedEvent {
+export interface FormMovedEvent extends Times {
   /** Type of the event. */
   type: "form.moved";
-  /**
-   * When the change was made, ISO 8601 in UTC. Of two changes of a form, the later one does not have an
-   * earlier timestamp. `data.form` may be newer.
-   */
-  timestamp: string;
-  /**
-   * When this request was sent, ISO 8601 in UTC. Of two requests about a form, the one with the later
-   * `sentAt` has the newer `data.form`.
-   */
-  sentAt: string;
   /** The form, and what changed. */
   data: {
     /** The form as it was when this request was sent. */
@@ -71,19 +55,9 @@ export interface FormMovedEvent {
 }
 
 /** The status of a form was changed. */
-export interface FormStatusChangedEvent {
+export interface FormStatusChangedEvent extends Times {
   /** Type of the event. */
   type: "form.status_changed";
-  /**
-   * When the change was made, ISO 8601 in UTC. Of two changes of a form, the later one does not have an
-   * earlier timestamp. `data.form` may be newer.
-   */
-  timestamp: string;
-  /**
-   * When this request was sent, ISO 8601 in UTC. Of two requests about a form, the one with the later
-   * `sentAt` has the newer `data.form`.
-   */
-  sentAt: string;
   /** The form, and what changed. */
   data: {
     /** The form as it was when this request was sent. */
@@ -96,19 +70,9 @@ export interface FormStatusChangedEvent {
 }
 
 /** The number of vehicles or pets of a form was changed. */
-export interface FormPartyChangedEvent {
+export interface FormPartyChangedEvent extends Times {
   /** Type of the event. */
   type: "form.party_changed";
-  /**
-   * When the change was made, ISO 8601 in UTC. Of two changes of a form, the later one does not have an
-   * earlier timestamp. `data.form` may be newer.
-   */
-  timestamp: string;
-  /**
-   * When this request was sent, ISO 8601 in UTC. Of two requests about a form, the one with the later
-   * `sentAt` has the newer `data.form`.
-   */
-  sentAt: string;
   /** The form, and what changed. */
   data: {
     /** The form as it was when this request was sent. */
@@ -119,16 +83,11 @@ export interface FormPartyChangedEvent {
 }
 
 /** Sent on request, to test an endpoint. */
-export interface WebhookTestEvent {
+export interface WebhookTestEvent extends Times {
   /** Type of the event. */
   type: "webhook.test";
   /** When the test was requested, ISO 8601 in UTC. */
   timestamp: string;
-  /**
-   * When this request was sent, ISO 8601 in UTC. Of two requests about a form, the one with the later
-   * `sentAt` has the newer `data.form`.
-   */
-  sentAt: string;
   /** Empty. */
   data: Record<string, never>;
 }

@@ -36,19 +36,16 @@ export interface ParsedResponse<T> {
   text: string;
 }
 
-let start: <T>(promise: ApiPromise<T>) => Promise<ParsedResponse<T>>;
-
 /** Promise of a call's result; `withResponse()` and `asResponse()` return the HTTP response. */
 export class ApiPromise<T> implements Promise<T> {
   #call: () => Promise<ParsedResponse<T>>;
   #response: Promise<ParsedResponse<T>> | undefined;
-  static {
-    start = (promise) => promise.#send();
-  }
 
   /** @internal */
-  constructor(call: () => Promise<ParsedResponse<T>>) {
+  constructor(call: () => Promise<ParsedResponse<T>>, isSentNow = false) {
     this.#call = call;
+    // Not then(): the promise it returns would cause an unhandled rejection.
+    if (isSentNow) this.#send();
   }
 
   /** Sends the call once, however often it is called. */
@@ -110,14 +107,6 @@ export class ApiPromise<T> implements Promise<T> {
   finally(onFinally?: (() => void) | null): Promise<T> {
     return this.then().finally(onFinally);
   }
-}
-
-/** Sends a call immediately, without waiting for `then()`. */
-export function send<T>(call: () => Promise<ParsedResponse<T>>): ApiPromise<T> {
-  const promise = new ApiPromise(call);
-  // Not then(): the promise it returns would cause an unhandled rejection.
-  start(promise);
-  return promise;
 }
 
 /** Adds the correlation id of the response to a result. */

@@ -1,6 +1,6 @@
 import { GuestFormsError } from "./errors.js";
 import { isObject } from "./json.js";
-import { type ApiPromise, attachCorrelationId, type ParsedResponse, send, type WithCorrelationId } from "./promise.js";
+import { ApiPromise, attachCorrelationId, type ParsedResponse, type WithCorrelationId } from "./promise.js";
 import type { Call, RequestOptions, Transport } from "./transport.js";
 
 export const isResource = (value: unknown): boolean => isObject(value) && typeof value.id === "string";
@@ -14,11 +14,11 @@ export const sendOne = <T>(
   prepare: () => Omit<Call, "isExpected"> & Partial<Call>,
   options?: RequestOptions,
 ): ApiPromise<WithCorrelationId<T>> =>
-  send(async () => {
+  new ApiPromise(async () => {
     const parsed = await transport.send({ isExpected: isResource, ...prepare() }, options);
     attachCorrelationId(parsed.result.data, parsed.result.response);
     return parsed as ParsedResponse<WithCorrelationId<T>>;
-  });
+  }, true);
 
 export function buildPath(collection: string, id: string): string {
   // URL parsers resolve "." and ".." as path segments, even when percent-encoded.

@@ -9,8 +9,7 @@ import {
 } from "./errors.js";
 import { isObject, parseJson } from "./json.js";
 import type { ParsedResponse } from "./promise.js";
-import { retryAfterSeconds } from "./retry.js";
-import { runtime } from "./runtime.js";
+import { type AbortSignalLike, type FetchResponse, runtime } from "./runtime.js";
 
 /** A page of 100 items has less than 1 MB. */
 export const MAX_RESULT_BYTES = 10_000_000;
@@ -42,11 +41,7 @@ export function parseResponse(
     return { response: { result: { data: json, response: { status, headers }, replayed }, text } };
   }
   const target = baseUrl + call.path;
-  const details = {
-    status,
-    headers,
-    retryAfter: retryAfterSeconds(headers),
-  };
+  const details = { status, headers, retryAfter: retryAfterSeconds(headers) };
   const retryable = status === 429 || status >= 500;
   if (!ok && isObject(json) && typeof json.code === "string" && typeof json.message === "string") {
     const { code, message, correlationId } = json;
@@ -88,3 +83,64 @@ function summarize(errors: FieldError[]): string {
 /** The beginning of a response body, without HTML tags. */
 const excerpt = (page: string): string =>
   truncate(page.slice(0, 5_000).replace(/<(style|script)\b.*?<\/\1>|<[^>]*>/gis, " "), 200) || "an empty body";
+
+/** Headers by lower-case name, without the key. */
+export function readHeaders(source: { forEach(visit: (value: string, name: string) => void): void }, key: string) {
+  const entries: [string, string][] = [];
+  source.forEach((value, name) => {
+    entries.push([name.toLowerCase(), redact(value, key)]);
+  });
+  return Object.fromEntries(entries);
+}
+
+/** The part of a web stream that the SDK uses. Bodies of other kinds, such as those of node-fetch, have no reader. */
+interface ByteStream {
+  getReader?(): { read(): Promise<{ value?: Uint8Array }>; cancel(): Promise<void> };
+}
+
+/**
+ * Reads a body, at most `maxBytes` after decompression. A longer one is cut off, and its connection is closed. Without a
+ * reader, the custom `fetch` limits what it reads.
+ */
+export async function readBody(response: FetchResponse, maxBytes: number, signal: AbortSignalLike) {
+  const reader = (response.body as ByteStream | null | undefined)?.getReader?.();
+  if (!reader) {
+    const text = await response.text();
+    return { text: text.slice(0, maxBytes), isWhole: text.length <= maxBytes };
+  }
+  // One buffer, because each chunk may be a single byte.
+  let bytes = new Uint8Array(16_384);
+  let length = 0;
+  let isWhole = true;
+  const cancel = () => void reader.cancel().catch(() => {});
+  signal.addEventListener("abort", cancel);
+  try {
+    while (isWhole) {
+      const { value } = await reader.read();
+      if (!value) break;
+      const part = value.subarray(0, maxBytes - length);
+      isWhole = part.length === value.length;
+      if (length + part.length > bytes.length) {
+        const larger = new Uint8Array(Math.max(length + part.length, 2 * bytes.length));
+        larger.set(bytes);
+        bytes = larger;
+      }
+      bytes.set(part, length);
+      length += part.length;
+    }
+  } finally {
+    signal.removeEventListener("abort", cancel);
+    cancel();
+  }
+  return { text: new runtime.TextDecoder().decode(bytes.subarray(0, length)), isWhole };
+}
+
+/** Parses `Retry-After`: whole seconds, or an HTTP date relative to the response's `Date`. */
+function retryAfterSeconds(headers: ResponseHeaders): number | undefined {
+  const value = headers["retry-after"];
+  if (!value) return undefined;
+  const seconds = Math.ceil(Number(value));
+  if (seconds >= 0 && seconds < Infinity) return seconds;
+  const waitMs = Date.parse(value) - (Date.parse(headers.date ?? "") || Date.now());
+  return waitMs >= 0 ? Math.ceil(waitMs / 1000) : undefined;
+}

@@ -1,5 +1,4 @@
 import { type ApiKey, parseApiKey, resolveApiKey } from "./api-key.js";
-import { readBody } from "./body.js";
 import { Deadline } from "./deadline.js";
 import {
   AbortError,
@@ -11,7 +10,6 @@ import {
   sanitizeError,
   TimeoutError,
 } from "./errors.js";
-import { mergeHeaders, readHeaders } from "./headers.js";
 import type { Log } from "./log.js";
 import type { ParsedResponse } from "./promise.js";
 import {
@@ -21,8 +19,9 @@ import {
   MAX_RESULT_BYTES,
   type Outcome,
   parseResponse,
+  readBody,
+  readHeaders,
 } from "./response.js";
-import { retryDelayMs } from "./retry.js";
 import { type AbortSignalLike, type Fetch, type FetchInit, type FetchOptions, isBrowser } from "./runtime.js";
 import { Slots } from "./slots.js";
 import { VERSION } from "./version.js";
@@ -73,12 +72,10 @@ const NOT_SENT = "not sent, because other calls of this client did not end";
 
 const MAX_ERROR_BYTES = 256_000;
 
-/** What the attempts of a call have in common. */
-interface PreparedRequest {
-  url: string;
-  apiKey: ApiKey | undefined;
-  init: Omit<FetchInit, "signal">;
-}
+const INITIAL_DELAY_MS = 500;
+const MAX_DELAY_MS = 8_000;
+/** The longest window of the service's rate limit. */
+const MAX_RETRY_AFTER_SECONDS = 86_400;
 
 /** Sends calls. Its private field hides the key from JSON and consoles. */
 export class Transport {
@@ -154,7 +151,7 @@ export class Transport {
     }
   }
 
-  #prepare(call: Call, options: RequestOptions): PreparedRequest {
+  #prepare(call: Call, options: RequestOptions) {
     const defaults = this.#defaults;
     const body = call.body === undefined ? null : JSON.stringify(call.body);
     const headers = mergeHeaders(
@@ -166,26 +163,24 @@ export class Transport {
       options.headers,
       { accept: "application/json", "content-type": body === null ? undefined : "application/json" },
     );
-    return {
-      url: defaults.baseUrl + call.path + buildQuery(call.query),
-      apiKey: "apiKey" in options ? options.apiKey : defaults.apiKey,
-      // Do not send the key to a redirect target. Not `redirect: "error"`, which some worker runtimes lack.
-      init: {
-        ...defaults.fetchOptions,
-        ...options.fetchOptions,
-        method: call.method,
-        headers,
-        body,
-        redirect: "manual",
-      },
+    const init: Omit<FetchInit, "signal"> = {
+      ...defaults.fetchOptions,
+      ...options.fetchOptions,
+      method: call.method,
+      headers,
+      body,
+      // Do not send the key to a redirect target. Not "error", which some worker runtimes lack.
+      redirect: "manual",
     };
+    const apiKey = "apiKey" in options ? options.apiKey : defaults.apiKey;
+    return { url: defaults.baseUrl + call.path + buildQuery(call.query), apiKey, init };
   }
 
   /** Sends one request. Throws only if the deadline passed or the caller aborted. */
   async #attempt(
     call: Call,
     url: string,
-    init: PreparedRequest["init"],
+    init: Omit<FetchInit, "signal">,
     key: string,
     attempt: number,
     deadline: Deadline,
@@ -212,10 +207,7 @@ export class Transport {
       deadline.throwIfAborted();
       const cause = sanitizeError(error, key);
       const message = `${method} ${baseUrl}${path}: no complete response (${describeRootCause(cause)})`;
-      return {
-        error: new ConnectionError(message, { status, headers, cause }),
-        retryable: true,
-      };
+      return { error: new ConnectionError(message, { status, headers, cause }), retryable: true };
     } finally {
       log.write("debug", `${method} ${path}`, {
         method,
@@ -247,4 +239,29 @@ function checkTimeoutAndRetries(timeout: number | undefined, maxRetries: number)
 /** Returns the code or message of the innermost cause, such as "ECONNREFUSED". */
 function describeRootCause(error: Error & { code?: string }): string {
   return error.cause instanceof Error ? describeRootCause(error.cause) : error.code || error.message || error.name;
+}
+
+/** Merges headers by lower-case name; the last one wins. Validates them, because errors of `fetch` quote invalid values. */
+export function mergeHeaders(...layers: (Record<string, string | undefined> | undefined)[]): Record<string, string> {
+  const merged = new Map<string, string>();
+  for (const [name, value] of layers.flatMap((layer) => Object.entries(layer ?? {}))) {
+    if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name) || !/^[\t -~\x80-\xff]*$/.test(value ?? "")) {
+      throw new GuestFormsError(`The header ${JSON.stringify(name)} contains characters that HTTP does not allow`);
+    }
+    if (value === undefined) merged.delete(name.toLowerCase());
+    else merged.set(name.toLowerCase(), value);
+  }
+  return Object.fromEntries(merged);
+}
+
+/**
+ * Delay before a retry (counted from 1): `Retry-After` and up to a quarter more at random, so that clients do not
+ * return together, or exponential backoff with full jitter. The added time is at most half of what is left until the
+ * deadline after `Retry-After`. Infinite if `Retry-After` is absurd.
+ */
+function retryDelayMs(retry: number, retryAfter: number | undefined, remainingMs: number): number {
+  if (!retryAfter) return Math.random() * Math.min(MAX_DELAY_MS, INITIAL_DELAY_MS * 2 ** (retry - 1));
+  if (retryAfter > MAX_RETRY_AFTER_SECONDS) return Number.POSITIVE_INFINITY;
+  const earliestMs = retryAfter * 1000;
+  return earliestMs + Math.random() * Math.max(0, Math.min(earliestMs / 4, (remainingMs - earliestMs) / 2));
 }

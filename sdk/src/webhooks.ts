@@ -72,8 +72,6 @@ export class WebhookVerificationError extends GuestFormsError {
   }
 }
 
-const DEFAULT_TOLERANCE_SECONDS = 300;
-
 /** Events have a few kB. A forged request of any size must not take time. */
 const MAX_BODY_BYTES = 1_000_000;
 
@@ -106,7 +104,7 @@ export async function unwrapWebhook(
   secrets: string | readonly string[],
   options: UnwrapOptions = {},
 ): Promise<WebhookEvent> {
-  const { toleranceSeconds = DEFAULT_TOLERANCE_SECONDS } = options;
+  const { toleranceSeconds = 300 } = options;
   if (!(toleranceSeconds >= 0)) throw new GuestFormsError("toleranceSeconds must be a number, at least 0");
   const bytes = bytesOf(body);
   if (bytes.length > MAX_BODY_BYTES) {
