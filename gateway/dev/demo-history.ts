@@ -13,14 +13,7 @@ const CONCURRENCY = 10;
 
 type CallAt = (daysAgo: number, principal: Principal) => Caller;
 type HostedListing = Awaited<ReturnType<typeof createHosts>>["listings"][number];
-
-/** `from` is in days from today, `daysAgo` when the form is created. */
-interface Stay {
-  listing: HostedListing;
-  from: number;
-  nights: number;
-  daysAgo: number;
-}
+type Stay = ReturnType<typeof planStays>[number];
 
 /**
  * Creates all of it, in the past and with nothing left to send. Does nothing if the database has users, except those that an
@@ -81,18 +74,21 @@ async function createHosts(callAt: CallAt) {
   return { userIds, listings: await Promise.all(LISTINGS.filter(({ host }) => host !== "demo").map(create)) };
 }
 
-/** Stays on each listing, one after the other, from some weeks ago until some months ahead. */
-function planStays(listings: HostedListing[]): Stay[] {
-  const stays: Stay[] = [];
-  for (const [index, listing] of listings.entries()) {
-    for (let from = -42 + (index % 5); from < 150; ) {
-      const number = stays.length;
+/**
+ * Stays on each listing, one after the other, from some weeks ago until some months ahead. `from` is in days from today, `daysAgo`
+ * when the form is created.
+ */
+function planStays(listings: HostedListing[]) {
+  let number = 0;
+  return listings.flatMap((listing, index) => {
+    const stays = [];
+    for (let from = -42 + (index % 5); from < 150; number++) {
       const nights = 2 + ((number * 3 + index) % 5);
       stays.push({ listing, from, nights, daysAgo: Math.max(0, -from) + 0.1 + ((number * 17) % 40) });
       from += nights + (from < 20 ? number % 2 : 1 + (number % 8));
     }
-  }
-  return stays;
+    return stays;
+  });
 }
 
 /** The statuses of a form after SENT. The nearer its stay, the later its stage; some forms do not get so far. */
