@@ -1,5 +1,6 @@
-import { randomUUID } from "node:crypto";
+import { createHmac, randomUUID } from "node:crypto";
 import { describe, expect, test } from "vitest";
+import type { FormV1 } from "../../server/forms/schema.js";
 import {
   expectPagingReturnsEveryForm,
   formIdsInScope,
@@ -8,11 +9,12 @@ import {
   makeUserWithForms,
   readAllPages,
 } from "../support/bulk.js";
-import { asUser, makeUser, openTestServices } from "../support/factories.js";
-import { fixedStay } from "../support/stays.js";
+import { openTestCore } from "../support/core.js";
+import { asUser, catchErrorCode, makeForm, makeUser, TEST_SECRET, withSecrets } from "../support/factories.js";
+
+const { services, owner, sql, setRole, makeKey, asKey, makeOwner } = await openTestCore();
 
 describe("paging returns every item in scope exactly once, in the order of (created_at, id)", async () => {
-  const services = await openTestServices();
   const usersByScope = new Map<number, string>();
   const SCOPE_SIZES = [0, 1, 49, 50, 51, 120];
   // All within 100 ms, so the users' forms interleave and often have equal times.
@@ -71,27 +73,6 @@ describe("paging returns every item in scope exactly once, in the order of (crea
     }
   });
 
-  test("a listingId without forms, out of scope or unknown returns an empty page", async () => {
-    const { forms } = asUser(services, userWith(49));
-    const empty = await makeUser(services);
-    const [theirs = ""] = await listingIdsInScope(services, userWith(50));
-    await insertListingsWithForms(services, empty.id, { listings: 1, formsPerListing: 0, distinctTimes: 1 });
-    const [bare = ""] = await listingIdsInScope(services, empty.id);
-    const page = { items: [], nextCursor: null };
-    expect(await asUser(services, empty.id).forms.list({ listingId: bare })).toEqual(page);
-    expect(await forms.list({ listingId: theirs })).toEqual(page);
-    expect(await forms.list({ listingId: randomUUID() })).toEqual(page);
-  });
-
-  test("an updated form keeps its place in the list", async () => {
-    const { forms } = asUser(services, userWith(49));
-    const { items } = await forms.list({ limit: 3 });
-    const { id, listingId } = items[0] ?? expect.fail("there is no form");
-    await forms.update({ id, ...fixedStay(listingId) });
-    const after = (await forms.list({ limit: 3 })).items;
-    expect(after.map((form) => form.id)).toEqual(items.map((form) => form.id));
-  });
-
   test("9,000 forms of another user between the user's own do not end the list early", async () => {
     const stranger = await makeUser(services);
     const data = { listings: 10, formsPerListing: 900, distinctTimes: 1000 };
@@ -104,5 +85,103 @@ describe("paging returns every item in scope exactly once, in the order of (crea
       await expectPagingReturnsEveryForm(services, userWith(size), [9, 100]);
     }
     await expectPagingReturnsEveryForm(services, userWith(1), [100]);
+  });
+});
+
+const caller = asUser(services, owner.userId);
+const listings = [owner.listingId, (await owner.addListing()).id, (await owner.addListing()).id] as const;
+const forms: FormV1[] = [];
+for (const index of [0, 1, 0, 1, 0, 1]) {
+  forms.push(await makeForm(services, owner.userId, listings[index] ?? ""));
+}
+const nextOf = ({ nextCursor }: { nextCursor: string | null }) => nextCursor ?? expect.fail("no next page");
+const formsCursor = nextOf(await caller.forms.list({ limit: 2 }));
+const listingsCursor = nextOf(await caller.listings.list({ limit: 1 }));
+const filteredCursor = nextOf(await caller.forms.list({ limit: 1, listingId: listings[0] }));
+
+const ids = ({ items }: { items: { id: string }[] }) => items.map(({ id }) => id);
+const formIds = forms.map(({ id }) => id);
+const EMPTY_PAGE = { items: [], nextCursor: null };
+
+test("the last page has no nextCursor, even if it is full", async () => {
+  expect((await caller.forms.list({ limit: 6 })).nextCursor).toBeNull();
+  expect((await caller.forms.list({ limit: 4, cursor: formsCursor })).nextCursor).toBeNull();
+  expect((await caller.listings.list({ limit: 3 })).nextCursor).toBeNull();
+});
+
+describe("a cursor", () => {
+  test("continues where the page ended, with any limit and for any principal", async () => {
+    const rest = formIds.slice(2);
+    expect(ids(await caller.forms.list({ cursor: formsCursor }))).toEqual(rest);
+    expect(ids(await caller.forms.list({ cursor: formsCursor, limit: 1 }))).toEqual(rest.slice(0, 1));
+    const key = await makeKey(owner.userId, { mode: "READ_ONLY" });
+    expect(ids(await asKey(key).forms.list({ cursor: formsCursor, limit: 100 }))).toEqual(rest);
+    const filtered = await caller.forms.list({ cursor: filteredCursor, listingId: listings[0] });
+    expect(ids(filtered)).toEqual([formIds[2], formIds[4]]);
+    const upper = { cursor: filteredCursor, listingId: listings[0].toUpperCase() };
+    expect(await caller.forms.list(upper)).toEqual(filtered);
+    expect(ids(await caller.listings.list({ cursor: listingsCursor }))).toEqual(listings.slice(1));
+  });
+
+  test("of another key holder works, within the scope of the sender", async () => {
+    const other = await makeOwner();
+    await setRole(listings[1], other.userId, "WRITER");
+    const form = await other.addForm();
+    const key = await makeKey(other.userId);
+    const page = await asKey(key).forms.list({ cursor: formsCursor });
+    expect(ids(page)).toEqual([formIds[3], formIds[5], form.id]);
+    const stranger = asUser(services, randomUUID());
+    expect(await stranger.forms.list({ cursor: formsCursor })).toEqual(EMPTY_PAGE);
+    const filter = { cursor: filteredCursor, listingId: listings[0] };
+    expect(await stranger.forms.list(filter)).toEqual(EMPTY_PAGE);
+  });
+
+  test("works after the form it points at was deleted", async () => {
+    const other = await makeOwner();
+    const [first, ...others] = [await other.addForm(), await other.addForm(), await other.addForm()];
+    const cursor = nextOf(await other.forms.list({ limit: 1 }));
+    await sql("DELETE FROM forms WHERE id = $1", first?.id);
+    expect(ids(await other.forms.list({ cursor }))).toEqual(others.map(({ id }) => id));
+  });
+
+  test("is invalid if any of its characters is changed, dropped or doubled, or if it is encoded differently", async () => {
+    const bytes = Buffer.from(formsCursor, "base64url");
+    const others = new Set([bytes.toString("base64"), bytes.toString("hex"), `${formsCursor}=`, ` ${formsCursor}`]);
+    for (const [index, at] of [...formsCursor].entries()) {
+      const [head, tail] = [formsCursor.slice(0, index), formsCursor.slice(index + 1)];
+      for (const other of ["", "A", "=", "\n", at + at, at.toLowerCase(), at.toUpperCase()])
+        others.add(head + other + tail);
+    }
+    // The last character has unused bits, so other characters decode to the same bytes.
+    for (const last of "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdef") others.add(formsCursor.slice(0, -1) + last);
+    others.delete(formsCursor);
+    for (const cursor of ["", ...others]) {
+      expect([cursor, await catchErrorCode(caller.forms.list({ cursor }))]).toEqual([cursor, "INVALID_CURSOR"]);
+    }
+  });
+
+  test("is valid while APP_SECRETS lists the secret that signed it, and invalid afterwards", async () => {
+    const newSecret = "n".repeat(32);
+    const rotated = asUser(withSecrets(services, newSecret, TEST_SECRET), owner.userId).forms;
+    const withoutOld = asUser(withSecrets(services, newSecret), owner.userId).forms;
+    const page = await rotated.list({ cursor: formsCursor, limit: 2 });
+    expect(ids(page)).toEqual(formIds.slice(2, 4));
+    const cursor = nextOf(page);
+    expect(await catchErrorCode(caller.forms.list({ cursor }))).toBe("INVALID_CURSOR");
+    expect(await catchErrorCode(withoutOld.list({ cursor: formsCursor }))).toBe("INVALID_CURSOR");
+    expect(ids(await withoutOld.list({ cursor }))).toEqual(formIds.slice(4));
+  });
+
+  test("of another version is invalid, even with a valid signature", async () => {
+    const signed = (version: number) => {
+      const body = Buffer.from(formsCursor, "base64url").subarray(0, 25);
+      body.writeUInt8(version, 0);
+      const mac = createHmac("sha256", services.keyring.cursor[0]).update("forms::").update(body).digest();
+      return Buffer.concat([body, mac.subarray(0, 16)]).toString("base64url");
+    };
+    expect(signed(1)).toBe(formsCursor);
+    for (const version of [0, 2, 255]) {
+      expect(await catchErrorCode(caller.forms.list({ cursor: signed(version) }))).toBe("INVALID_CURSOR");
+    }
   });
 });

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { ERRORS } from "../../server/errors.js";
 import type { FormV1 } from "../../server/forms/schema.js";
-import type { Page } from "../../server/resources/paging.js";
+import { expectItems, makeUserWithForms, type ReadPage } from "../support/bulk.js";
 import {
   asOperator,
   asUser,
@@ -48,34 +48,9 @@ const UNKNOWN = randomUUID();
 const formsOn = (...listings: { id: string }[]) =>
   forms.filter(({ listingId }) => listings.some(({ id }) => id === listingId)).toReversed();
 
-interface Input {
-  limit?: number;
-  cursor?: string;
-}
-
-/** Fails unless the list with each filter has these items, in pages of every size. */
-async function expectItems<Filter extends object, Item>(
-  read: (input: Filter & Input) => Promise<Page<Item>>,
-  expected: [filter: Filter, items: unknown[]][],
-): Promise<void> {
-  for (const [filter, wanted] of expected) {
-    for (const limit of [1, 2, 4, 100]) {
-      const items: Item[] = [];
-      for (let cursor: string | undefined; ; ) {
-        const page = await read({ ...filter, limit, ...(cursor && { cursor }) });
-        expect(page.items.length).toBeLessThanOrEqual(limit);
-        items.push(...page.items);
-        if (page.nextCursor === null) break;
-        cursor = page.nextCursor;
-      }
-      expect(items, JSON.stringify([filter, limit])).toEqual(wanted);
-    }
-  }
-}
-
 describe("in pages of every size", () => {
   test("forms.listAll returns all forms, newest first, or those of a listing, of a user's scope or of both", () =>
-    expectItems<Filters, FormV1>(operator.forms.listAll, [
+    expectItems<Filters>(operator.forms.listAll, [
       [{}, formsOn(one, two, three)],
       [{ listingId: one.id }, formsOn(one)],
       [{ userId: userId.toUpperCase() }, formsOn(one, two)],
@@ -97,7 +72,7 @@ describe("in pages of every size", () => {
     await set(first.id, "COMPLETED", "2027-07-01T10:30:00Z");
     await set(second.id, "ACCEPTED", "2027-07-02T10:30:00Z");
     await set(third.id, "ACCEPTED", "2027-07-01T00:00:00Z");
-    await expectItems<Filters, unknown>(
+    await expectItems<Filters>(
       async (input) => {
         const { items, nextCursor } = await operator.forms.listAll(input);
         return { items: items.map(({ id }) => id), nextCursor };
@@ -127,7 +102,7 @@ describe("in pages of every size", () => {
   });
 
   test("listings.listAll returns all listings or those in a user's scope, and users.list all users, newest first", async () => {
-    await expectItems<{ userId?: string }, unknown>(operator.listings.listAll, [
+    await expectItems<{ userId?: string }>(operator.listings.listAll, [
       [{}, [three, two, one]],
       [{ userId }, [two, one]],
       [{ userId: UNKNOWN }, []],
@@ -141,7 +116,7 @@ describe("in pages of every size", () => {
     await services.db.prisma.listing.update({ where: { id: two.id }, data: own });
     await services.db.prisma.user.update({ where: { id: ben.id }, data: { externalId: "host_7" } });
     const found = { ...two, ...own };
-    await expectItems<{ userId?: string; search?: string }, unknown>(operator.listings.listAll, [
+    await expectItems<{ userId?: string; search?: string }>(operator.listings.listAll, [
       [{ search: "TWO" }, [found]],
       [{ search: "o" }, [found, one]],
       [{ search: "ZÜR" }, [found]],
@@ -151,7 +126,7 @@ describe("in pages of every size", () => {
       [{ search: "%" }, []],
       [{ search: "wo\\nZ" }, []],
     ]);
-    await expectItems<{ search?: string }, unknown>(operator.users.list, [
+    await expectItems<{ search?: string }>(operator.users.list, [
       [{ search: "BEN@" }, [{ ...ben, externalId: "host_7" }]],
       [{ search: "an" }, [ana]],
       [{ search: "ost_" }, [{ ...ben, externalId: "host_7" }]],
@@ -166,7 +141,7 @@ describe("in pages of every size", () => {
       ...{ listingId, listingTitle, userId: id, userEmail: email, role },
     });
     const ofThree = [member(three, ana, "READER"), member(three, ben, "OWNER")];
-    await expectItems<{ listingId?: string; userId?: string }, unknown>(operator.members.list, [
+    await expectItems<{ listingId?: string; userId?: string }>(operator.members.list, [
       [{ listingId: three.id }, ofThree.sort((a, b) => (a.userId < b.userId ? -1 : 1))],
       [{ userId }, [member(one, ana, "OWNER"), member(two, ana, "OWNER"), member(three, ana, "READER")]],
       [{ listingId: UNKNOWN }, []],
@@ -178,7 +153,7 @@ describe("in pages of every size", () => {
 
   test("keys.list returns all keys or a user's, oldest first", async () => {
     const ids = (items: { id: string }[]) => items.map(({ id }) => expect.objectContaining({ id }));
-    await expectItems<{ userId?: string }, unknown>(operator.keys.list, [
+    await expectItems<{ userId?: string }>(operator.keys.list, [
       [{}, ids(keys)],
       [{ userId: userId.toUpperCase() }, ids(keys.filter((key) => key.userId === userId))],
       [{ userId: UNKNOWN }, []],
@@ -205,14 +180,14 @@ describe("in pages of every size", () => {
       [formId],
     );
     const ofForm = [shown(sent, "sent"), shown(sent)];
-    await expectItems<{ formId?: string; state?: "waiting" }, unknown>(operator.emails.list, [
+    await expectItems<{ formId?: string; state?: "waiting" }>(operator.emails.list, [
       [{ formId: formId.toUpperCase() }, ofForm],
       [{ formId, state: "waiting" }, ofForm.slice(1)],
       [{ formId: UNKNOWN }, []],
       [{ formId: "x" }, []],
     ]);
     await pool.query("DELETE FROM emails WHERE form_id = $1 AND state = 'waiting'", [formId]);
-    await expectItems<{ state?: "waiting" | "failed" | "expired" }, unknown>(operator.emails.list, [
+    await expectItems<{ state?: "waiting" | "failed" | "expired" }>(operator.emails.list, [
       [{}, [shown(forms[0]), shown(failed, "failed"), ...later]],
       [{ state: "waiting" }, [shown(forms[0]), ...later]],
       [{ state: "failed" }, [shown(failed, "failed")]],
@@ -222,7 +197,7 @@ describe("in pages of every size", () => {
       "UPDATE emails SET state = 'sent', next_attempt_at = NULL, ended_at = now() + interval '1 day' WHERE form_id = $1",
       [failed?.id],
     );
-    await expectItems<{ state?: "sent" }, unknown>(operator.emails.list, [
+    await expectItems<{ state?: "sent" }>(operator.emails.list, [
       [{ state: "sent" }, [shown(failed, "sent"), shown(sent, "sent")]],
     ]);
     await pool.query("UPDATE emails SET id = id - 7");
@@ -238,7 +213,7 @@ test("a cursor is valid only for its own list and filter", async () => {
      SELECT kind, form_id, tenant_id, check_in_date, correlation_id FROM emails WHERE form_id = $1`,
     [forms[0]?.id],
   );
-  const lists: Record<string, (input: Input) => Promise<Page<unknown>>> = {
+  const lists: Record<string, ReadPage> = {
     forms: (input) => operator.forms.listAll(input),
     "forms of a user": (input) => operator.forms.listAll({ ...input, userId }),
     "forms on a listing": (input) => operator.forms.listAll({ ...input, listingId }),
@@ -271,4 +246,28 @@ test("a cursor is valid only for its own list and filter", async () => {
       expect([of, name, outcome]).toEqual([of, name, name === of ? "read" : ERRORS.INVALID_CURSOR.message]);
     }
   }
+});
+
+test("forms.listAll returns the forms in a status in a scope of more than 5,000 forms", async () => {
+  const large = await makeUserWithForms(services, { listings: 2, formsPerListing: 2_501, distinctTimes: 1_000 });
+  await services.db.pool.query(
+    `WITH chosen AS (
+       SELECT form_id FROM scoped_forms WHERE user_id = $1 ORDER BY created_at, form_id OFFSET 2000 LIMIT 3
+     )
+     UPDATE forms SET status = 'REJECTED' WHERE id IN (SELECT form_id FROM chosen) OR id = $2`,
+    [large, forms[0]?.id],
+  );
+  const { rows } = await services.db.pool.query(
+    `SELECT f.id FROM scoped_forms s JOIN forms f ON f.id = s.form_id
+     WHERE s.user_id = $1 AND f.status = 'REJECTED' ORDER BY f.created_at DESC, f.id DESC`,
+    [large],
+  );
+  expect(rows).toHaveLength(3);
+  await expectItems<Filters>(
+    async (input) => {
+      const { items, nextCursor } = await operator.forms.listAll(input);
+      return { items: items.map(({ id }) => ({ id })), nextCursor };
+    },
+    [[{ status: "REJECTED", userId: large }, rows]],
+  );
 });

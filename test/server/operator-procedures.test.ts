@@ -239,3 +239,30 @@ test("the audit trail of a user has the changes of its keys and webhook endpoint
     expect(await operator.audit.trail({ subjectId: userId, before })).toEqual(trail.slice(limit));
   }
 });
+
+describe("forms", async () => {
+  const owner = await makeOwner();
+  const { form } = await owner.create(owner.body);
+  const { id } = form;
+
+  test("getByPublicId returns a form and what the guest's page shows of its listing, to the operator only", async () => {
+    const publicId = form.publicId ?? "";
+    const found = await operator.forms.getByPublicId({ publicId });
+    expect({ ...found.form, hasGuestEmail: true }).toEqual(await operator.forms.getAny({ id }));
+    const stored = await operator.listings.getAny({ id: owner.listingId });
+    const { id: _, publicId: ofListing, externalId, language, active, createdAt, ...shown } = stored;
+    expect(found.listing).toEqual(shown);
+    for (const unknown of ["", id, `${publicId}x`, "\0".repeat(21), "x".repeat(21), ofListing])
+      expect(await catchErrorCode(operator.forms.getByPublicId({ publicId: unknown }))).toBe("RESOURCE_NOT_FOUND");
+    const asHost = asUser(owner.userId).forms.getByPublicId({ publicId });
+    expect(await catchErrorCode(asHost)).toBe("FORBIDDEN");
+  });
+
+  test("listAll and getAny return the public form without the address, and getAny whether there is one", async () => {
+    const shown = await operator.forms.getAny({ id: id.toUpperCase() });
+    expect(shown).toEqual({ ...(await owner.forms.get({ id })), hasGuestEmail: true });
+    expect(JSON.stringify(await operator.forms.listAll({}))).not.toMatch(/guest@|email/i);
+    for (const unknown of UNKNOWN_IDS)
+      expect(await catchErrorCode(operator.forms.getAny({ id: unknown }))).toBe("RESOURCE_NOT_FOUND");
+  });
+});

@@ -1,73 +1,49 @@
 import { describe, expect, test } from "vitest";
-import { openMailServer, openServicesWithMail, startTestWorker } from "../support/mail-server.js";
+import { attempt } from "../../server/outbox/attempt.js";
+import { DeliveryFailed, type Post } from "../../server/webhooks/request.js";
+import { startTestWorker } from "../support/mail-server.js";
+import { deliveryQueue, emailQueue, setState } from "../support/outbox-queue.js";
+import { openWebhookCore } from "../support/webhook-core.js";
 import { openReceiver } from "../support/webhook-receiver.js";
-import { openFailingEndpoints, URL } from "./failing-endpoints.js";
 
-const { services, owner, sql, holdLock, webhooks, addEndpoint, deliveriesOf, waitFor, attemptAnswered, addFailing } =
-  await openFailingEndpoints();
+// What slow and failing endpoints do to themselves, and not to others.
+
+const { services, owner, sql, makeOwner, holdLock, webhooks, addEndpoint, deliveriesOf } = await openWebhookCore();
+
+const URL = "http://127.0.0.1/hook";
+
+/** Answers every delivery with this status. */
+const answering =
+  (status: number): Post =>
+  async () => {
+    const answer = { status, body: "", durationMs: 1, retryAfterSeconds: null };
+    if (status === 204) return answer;
+    throw new DeliveryFailed(`answered ${status}`, { answer });
+  };
+/** Claims one delivery, and makes the attempt, which is answered with this status. Records nothing. */
+async function attemptAnswered(status: number) {
+  const queue = deliveryQueue(services, "worker", answering(status));
+  const claimed = (await queue.claim()) ?? expect.fail("nothing is due");
+  const outcome = await attempt(queue.channel, claimed, { info() {}, warn() {}, error() {} });
+  return { outcome, record: (outcomes = [outcome]) => queue.channel.record(outcomes) };
+}
+/** Adds an endpoint with as many deliveries, which has been failing for `since`, the last time `pause` ago. */
+async function addFailing(since: string, pause: string, deliveries = 1) {
+  const { id } = await addEndpoint(URL);
+  for (let count = 0; count < deliveries; count++) await owner.addForm();
+  await sql(
+    "UPDATE webhook_endpoints SET failing_since = now() - $1::interval, paused_until = now() - $2::interval",
+    since,
+    pause,
+  );
+  return id;
+}
 
 const readEndpoint = async () =>
   (await sql("SELECT failing_since, paused_until, disabled_at, disabled_reason FROM webhook_endpoints"))[0];
 
-test("an endpoint that has failed everything for three days is disabled and its owner told; what waits fails, and is redelivered once it is enabled", async () => {
-  const mailServer = await openMailServer();
-  const receiver = await openReceiver((response) => response.writeHead(500).end());
-  const { id } = await addEndpoint(receiver.url, receiver);
-  const forms = [await owner.addForm(), await owner.addForm(), await owner.addForm()];
-  await sql("UPDATE webhook_endpoints SET failing_since = now() - interval '3 days 1 minute', paused_until = now()");
-  const env = { WEBHOOK_ALLOW_PRIVATE_ADDRESSES: "true" };
-  await startTestWorker(await openServicesWithMail(services, mailServer.url, env));
-  await expect.poll(() => webhooks.get({ id })).toMatchObject({ enabled: false, disabledReason: "failing" });
-  await expect.poll(() => mailServer.received.length).toBe(1);
-  expect(mailServer.received[0]?.mail.text).toContain("because all attempts of three days have failed");
-  const states = async () => (await deliveriesOf(id)).map(({ state, lastError }) => [state, lastError]);
-  await expect.poll(states).toEqual(Array(3).fill(["failed", "the endpoint is disabled"]));
-  const ids = (await deliveriesOf(id)).map((delivery) => delivery.id);
-  receiver.respond = (response) => response.writeHead(204).end();
-  receiver.received.length = 0;
-  await webhooks.enable({ id });
-  expect(await webhooks.redeliver({ endpointId: id, failed: true })).toEqual({ redelivered: 3 });
-  await expect.poll(() => receiver.received.map((request) => request.id).sort()).toEqual(ids.sort());
-  const sent = receiver.received.flatMap(({ event: { data } }) => ("form" in data ? [data.form.id] : []));
-  expect(sent.sort()).toEqual(forms.map((form) => form.id).sort());
-  expect(mailServer.received).toHaveLength(1);
-});
-
 describe("the failures of an endpoint", () => {
   const failing = async (id: string) => (await webhooks.get({ id })).failingSince;
-  const failLongAgo = () =>
-    sql(
-      "UPDATE webhook_endpoints SET failing_since = now() - interval '4 days', paused_until = now() - interval '1 s'",
-    );
-
-  test("do not include those of the service", async () => {
-    const receiver = await openReceiver();
-    const { id } = await addEndpoint(receiver.url);
-    const form = await owner.addForm();
-    await owner.forms.setStatus({ id: form.id, status: "COMPLETED" });
-    await sql("DELETE FROM audit_entries");
-    await startTestWorker(services);
-    await expect.poll(async () => (await deliveriesOf(id)).map(({ state }) => state)).toEqual(["sent", "failed"]);
-    await sql("UPDATE webhook_endpoints SET secret = '\\x00'");
-    await owner.addForm();
-    await expect.poll(async () => (await deliveriesOf(id))[2]?.lastError).toBe("the service could not send it");
-    expect(await failing(id)).toBeNull();
-  });
-
-  test("are forgotten with its URL, and a failure half a day after the last one begins a new outage", async () => {
-    const receiver = await openReceiver((response) => response.writeHead(500).end());
-    const { id } = await addEndpoint(receiver.url);
-    await failLongAgo();
-    await webhooks.update({ id, url: `${receiver.url}/new` });
-    expect(await failing(id)).toBeNull();
-    await failLongAgo();
-    await sql("UPDATE webhook_endpoints SET paused_until = now() - interval '13 hours'");
-    await owner.addForm();
-    await startTestWorker(services);
-    await waitFor(id, "retrying");
-    expect(await webhooks.get({ id })).toMatchObject({ enabled: true });
-    expect(Date.now() - Date.parse((await failing(id)) ?? "")).toBeLessThan(10_000);
-  });
 
   test.each([
     ["2 days 23 hours", true],
@@ -104,6 +80,17 @@ describe("the failures of an endpoint", () => {
     await late.record();
     expect(await readEndpoint()).toEqual(before);
     expect(await deliveriesOf(id)).toMatchObject([{ responseStatus: status }]);
+  });
+
+  test("do not include a late 410 from before it was enabled", async () => {
+    const { id } = await addEndpoint(URL);
+    await owner.addForm();
+    const late = await attemptAnswered(410);
+    await webhooks.disable({ id });
+    await webhooks.enable({ id });
+    await late.record();
+    expect(await webhooks.get({ id })).toMatchObject({ enabled: true });
+    expect(await sql("SELECT FROM emails WHERE kind = 'endpoint_disabled'")).toEqual([]);
   });
 
   test.each([
@@ -148,29 +135,6 @@ describe("the failures of an endpoint", () => {
     expect(await failing(id)).toBeNull();
   });
 
-  test("of requests from before it had another URL, or was enabled, do not disable it", async () => {
-    const held: (() => void)[] = [];
-    const receiver = await openReceiver((response) => void held.push(() => response.writeHead(410).end()));
-    const { id } = await addEndpoint(receiver.url);
-    for (let count = 0; count < 3; count++) await owner.addForm();
-    await startTestWorker(services);
-    await expect.poll(() => held.length).toBe(3);
-    const answerNext = async (count: number) => {
-      held.shift()?.();
-      await expect
-        .poll(async () => (await deliveriesOf(id)).filter(({ state }) => state === "failed"))
-        .toHaveLength(count);
-      return webhooks.get({ id });
-    };
-    await webhooks.update({ id, url: `${receiver.url}/new` });
-    expect(await answerNext(1)).toMatchObject({ enabled: true, failingSince: null });
-    await webhooks.disable({ id });
-    await webhooks.enable({ id });
-    expect(await answerNext(2)).toMatchObject({ enabled: true });
-    expect(await answerNext(3)).toMatchObject({ enabled: true });
-    expect(await sql("SELECT FROM emails WHERE kind = 'endpoint_disabled'")).toEqual([]);
-  });
-
   test("pause it with jitter: up to 20% shorter than the pause of the delivery, up to 20% longer than its Retry-After", async () => {
     const pauses = async (retryAfterSeconds: number, attempts: number) => {
       const id = await addFailing("1 minute", "1 s");
@@ -195,26 +159,6 @@ describe("the failures of an endpoint", () => {
     expect(asked.longest).toBeLessThanOrEqual(1_200);
     expect(asked.longest - asked.shortest).toBeGreaterThan(30);
   });
-
-  test("hold back its other deliveries for a while, at most a minute, or as long as Retry-After says", async () => {
-    const receiver = await openReceiver((response) => response.writeHead(503, { "Retry-After": "100" }).end());
-    const { id } = await addEndpoint(receiver.url);
-    for (let count = 0; count < 6; count++) await owner.addForm();
-    await startTestWorker(services);
-    await expect.poll(async () => (await deliveriesOf(id)).filter(({ state }) => state === "retrying")).toHaveLength(4);
-    await owner.addForm();
-    const [row] = await sql(
-      "SELECT extract(epoch FROM paused_until - now())::float8 AS seconds FROM webhook_endpoints",
-    );
-    expect(row.seconds).toBeGreaterThan(90);
-    expect(receiver.received).toHaveLength(4);
-    receiver.respond = (response) => response.writeHead(204).end();
-    expect(await webhooks.redeliver({ endpointId: id, failed: true })).toEqual({ redelivered: 4 });
-    await expect.poll(() => receiver.received.length).toBe(11);
-    await expect
-      .poll(async () => new Set((await deliveriesOf(id)).map(({ state }) => state)))
-      .toEqual(new Set(["sent"]));
-  });
 });
 
 test("changes succeed while an endpoint is deleted, and its deliveries end", async () => {
@@ -232,4 +176,98 @@ test("changes succeed while an endpoint is deleted, and its deliveries end", asy
     .poll(() => sql("SELECT FROM webhook_deliveries WHERE endpoint_id = ANY($1)", [deleted.id, left]))
     .toEqual([]);
   expect(receiver.received).toEqual([]);
+});
+
+test("an owner has at most 32 requests in flight, however many endpoints and deliveries", async () => {
+  const held: (() => void)[] = [];
+  const slow = await openReceiver((response) => void held.push(() => response.writeHead(204).end()));
+  const other = await makeOwner();
+  const fast = await openReceiver();
+  for (let count = 0; count < 20; count++) await addEndpoint(slow.url);
+  await webhooks.create({ userId: other.userId, url: fast.url });
+  for (let count = 0; count < 4; count++) await owner.addForm();
+  await startTestWorker(services);
+  await expect.poll(() => held.length).toBe(32);
+  await other.addForm();
+  await expect.poll(() => fast.received.length).toBe(1);
+  expect(held).toHaveLength(32);
+  slow.respond = (response) => response.writeHead(204).end();
+  for (const answer of held) answer();
+  await expect.poll(() => slow.received.length).toBe(80);
+});
+
+test("a call of redeliver or test ends the pause of an endpoint that fails", async () => {
+  const endpointId = await addFailing("1 hour", "-1 minute");
+  const queue = deliveryQueue(services, "worker");
+  const [row] = await sql("UPDATE webhook_deliveries SET state = 'retrying' RETURNING event_id AS id");
+  for (const call of [() => webhooks.redeliver({ endpointId, id: row.id }), () => webhooks.test({ id: endpointId })]) {
+    await sql("UPDATE webhook_endpoints SET paused_until = now() + interval '1 minute'");
+    expect(await queue.claim()).toBeUndefined();
+    await call();
+    expect(await queue.claim()).toBeDefined();
+    await sql(setState("webhook_deliveries", "sent"));
+  }
+});
+
+test("an endpoint that fails gets no delivery before the end of its pause, then one at a time, and four once it accepts them", async () => {
+  await addFailing("1 hour", "-1 minute", 6);
+  const queue = deliveryQueue(services, "worker", answering(204));
+  expect(await queue.claimSome(10)).toEqual([]);
+  await sql("UPDATE webhook_endpoints SET paused_until = now() - interval '1 ms'");
+  const [only, ...others] = await queue.claimSome(10);
+  if (!only) expect.fail("nothing was claimed");
+  expect(others).toEqual([]);
+  expect(await queue.claimSome(10, [only])).toEqual([]);
+  await queue.attempt(only);
+  expect(await queue.claimSome(10)).toHaveLength(4);
+});
+
+describe("the email about an endpoint that was disabled", () => {
+  /** The texts of the emails that a worker sends now. */
+  async function sendEmails(): Promise<string[]> {
+    const texts: string[] = [];
+    const queue = emailQueue(services, "worker", {
+      async send({ text }) {
+        texts.push(String(text));
+      },
+    });
+    for (let row = await queue.claim(); row; row = await queue.claim()) await queue.attempt(row);
+    return texts;
+  }
+
+  const GONE = "because it answered 410 Gone";
+  const FAILING = "because all attempts of three days have failed";
+
+  test.each([
+    ["is sent, once", async () => {}, [GONE]],
+    ["is not sent if it was enabled since", (id: string) => webhooks.enable({ id }), []],
+    [
+      "is not sent if it was enabled since, also if somebody has disabled it again",
+      async (id: string) => {
+        await webhooks.enable({ id });
+        await webhooks.disable({ id });
+      },
+      [],
+    ],
+    [
+      "is not sent if it was enabled since, also if it was disabled again for another reason, about which there is one",
+      async (id: string) => {
+        await webhooks.enable({ id });
+        await owner.addForm();
+        await sql(
+          "UPDATE webhook_endpoints SET failing_since = now() - interval '4 days', paused_until = now() - interval '1 ms'",
+        );
+        await (await attemptAnswered(500)).record();
+      },
+      [FAILING],
+    ],
+  ])("%s", async (_, change, sent) => {
+    const { id } = await addEndpoint(URL);
+    await owner.addForm();
+    await (await attemptAnswered(410)).record();
+    expect(await webhooks.get({ id })).toMatchObject({ disabledReason: "gone" });
+    await change(id);
+    expect(await sendEmails()).toEqual(sent.map((reason) => expect.stringContaining(reason)));
+    expect(await sql("SELECT FROM emails WHERE state <> 'sent'")).toEqual([]);
+  });
 });

@@ -1,17 +1,20 @@
 import { describe, expect, test } from "vitest";
 import type { FormV1 } from "../../server/forms/schema.js";
-import { asOperator, catchRejectedFields } from "../support/factories.js";
+import type { Delivery } from "../../server/webhooks/schema.js";
+import { asOperator, catchErrorCode, catchRejectedFields } from "../support/factories.js";
+import { startTestWorker } from "../support/mail-server.js";
 import { addDeliveries } from "../support/outbox-backlog.js";
 import { deliveryQueue, setState } from "../support/outbox-queue.js";
 import { openWebhookCore } from "../support/webhook-core.js";
+import { openReceiver } from "../support/webhook-receiver.js";
 
 // What happens to endpoints, deliveries and emails at the same time as a change, an attempt, or another call.
 
 const core = await openWebhookCore();
-const { services, owner, operator, sql, holdLock, waitForBlocked, runBehind, webhooks, addEndpoint } = core;
+const { services, owner, operator, sql, holdLock, waitForBlocked, runBehind } = core;
+const { webhooks, addEndpoint, deliveriesOf, makeDue } = core;
 
 const URL = "http://127.0.0.1:9/hook";
-const GUEST = { guestEmail: "guest@example.com" };
 const { userId, listingId } = owner;
 
 describe("a call that lets an endpoint receive more misses no change: it returns when those under way are visible", async () => {
@@ -117,6 +120,29 @@ describe("a call that lets an endpoint receive more misses no change: it returns
 });
 
 describe("webhooks.redeliver", () => {
+  test("sends one delivery, or those of a time range, once more with the same webhook-id and the current form", async () => {
+    const receiver = await openReceiver();
+    const { id } = await addEndpoint(receiver.url, receiver);
+    const forms = [await owner.addForm(), await owner.addForm(), await owner.addForm()];
+    await startTestWorker(services);
+    await expect.poll(async () => (await deliveriesOf(id)).map(({ state }) => state)).toEqual(Array(3).fill("sent"));
+    const [first, second, third] = (await deliveriesOf(id)) as [Delivery, Delivery, Delivery];
+    await operator.forms.setParty({ id: forms[0]?.id ?? "", numberOfPets: 2 });
+    await expect.poll(() => receiver.received.length).toBe(4);
+    expect(await webhooks.redeliver({ endpointId: id, id: first.id })).toEqual({ redelivered: 1 });
+    await expect.poll(() => receiver.received.length).toBe(5);
+    const last = receiver.received[4];
+    expect(last?.id).toBe(first.id);
+    expect(last?.event).toMatchObject({ type: "form.created", data: { form: { numberOfPets: 2 } } });
+    const range = { endpointId: id, since: second.createdAt, until: third.createdAt };
+    expect(await webhooks.redeliver(range)).toEqual({ redelivered: 1 });
+    await expect.poll(() => receiver.received[5]?.id).toBe(second.id);
+    expect(await webhooks.redeliver({ endpointId: id, failed: true })).toEqual({ redelivered: 0 });
+    const unknown = { endpointId: id, id: "3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa" };
+    expect(await catchRejectedFields(webhooks.redeliver(unknown))).toEqual(["id"]);
+    expect(await catchErrorCode(webhooks.redeliver({ endpointId: id }))).toBe("VALIDATION_ERROR");
+  });
+
   const states = () => sql("SELECT state, attempts FROM webhook_deliveries ORDER BY id");
 
   test("twice at once sends each delivery again once", async () => {
@@ -156,27 +182,64 @@ describe("webhooks.redeliver", () => {
     expect(await states()).toEqual([{ state: "running", attempts: 4 }]);
   });
 
-  test("and a claim of the same delivery at once: the claim skips it, and it is sent once, afterwards", async () => {
-    const { id: endpointId } = await addEndpoint(URL);
-    await addDeliveries(sql, endpointId, 1);
+  test("is not lost if a worker claims the same delivery: the claim skips it, and it is sent once, afterwards", async () => {
+    const { id } = await addEndpoint(URL);
+    await addDeliveries(sql, id, 1);
     await sql(setState("webhook_deliveries", "retrying"));
     const queue = deliveryQueue(services, "worker");
-    const redelivering = await holdLock("SELECT FROM webhook_deliveries FOR NO KEY UPDATE");
+    // The audit entry is the last that it writes.
+    const lock = await holdLock("LOCK TABLE audit_entries IN EXCLUSIVE MODE");
+    const redelivering = webhooks.redeliver({ endpointId: id, failed: true });
+    await waitForBlocked(1);
     expect(await queue.claim()).toBeUndefined();
-    await redelivering.commit();
+    await lock.commit();
+    expect(await redelivering).toEqual({ redelivered: 1 });
     expect(await queue.claim()).toMatchObject({ attempts: 1 });
     expect(await queue.claim()).toBeUndefined();
   });
 });
 
-test("emails.send twice at once adds one email: the form is locked", async () => {
-  const { id: formId } = await owner.addForm(GUEST);
-  await sql(setState("emails", "sent"));
-  const lock = await holdLock("SELECT FROM forms WHERE id = $1 FOR UPDATE", [formId]);
-  const calls = [1, 2].map(() => operator.emails.send({ formId }));
-  await waitForBlocked(2);
-  await lock.commit();
-  const [one, other] = await Promise.all(calls);
-  expect(one?.id).toBe(other?.id);
-  expect((await operator.emails.list({ formId })).items.map(({ state }) => state)).toEqual(["sent", "waiting"]);
+/** Makes an attempt of everything that is due. */
+async function sendAll(): Promise<void> {
+  const queue = deliveryQueue(services, "worker");
+  await makeDue();
+  for (let row = await queue.claim(); row; row = await queue.claim()) {
+    await queue.attempt(row);
+    await sql("UPDATE webhook_endpoints SET failing_since = NULL, paused_until = NULL");
+  }
+}
+
+test("people.erase of a guest removes what receivers answered about its forms, and about no others", async () => {
+  const receiver = await openReceiver((response) => response.writeHead(500).end("Jane Doe"));
+  const endpoints = [await addEndpoint(receiver.url), await addEndpoint(receiver.url)];
+  const email = "erased@example.com";
+  const erased = [await owner.addForm({ guestEmail: email }), await owner.addForm({ guestEmail: email })];
+  const kept = [await owner.addForm({ guestEmail: "other@example.com" }), await owner.addForm()];
+  await sendAll();
+  await operator.people.erase({ email });
+  const ids = (forms: { id: string }[]) => forms.map(({ id }) => id).sort();
+  for (const endpoint of endpoints) {
+    const deliveries = await deliveriesOf(endpoint.id);
+    const withBody = (body: string | null) =>
+      deliveries.flatMap(({ formId, responseBody }) => (formId && responseBody === body ? [{ id: formId }] : []));
+    expect(ids(withBody(null))).toEqual(ids(erased));
+    expect(ids(withBody("Jane Doe"))).toEqual(ids(kept));
+  }
+});
+
+test("an answer to an attempt during which the guest's address is erased is not kept, nor is the one before", async () => {
+  const receiver = await openReceiver((response) => response.writeHead(500).end("Jane Doe"));
+  const { id } = await addEndpoint(receiver.url);
+  const email = "erased@example.com";
+  await owner.addForm({ guestEmail: email });
+  await sendAll();
+  expect(await deliveriesOf(id)).toMatchObject([{ state: "retrying", responseBody: "Jane Doe" }]);
+  await makeDue();
+  const queue = deliveryQueue(services, "worker");
+  const row = (await queue.claim()) ?? expect.fail("nothing is due");
+  // So the erasure changes no row that is being sent.
+  expect(await deliveriesOf(id)).toMatchObject([{ state: "running", responseBody: null }]);
+  await operator.people.erase({ email });
+  await queue.attempt(row);
+  expect(await deliveriesOf(id)).toMatchObject([{ state: "retrying", responseStatus: 500, responseBody: null }]);
 });

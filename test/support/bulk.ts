@@ -102,3 +102,27 @@ export async function expectPagingReturnsEveryForm(
     expect(await readAllPages(limit, (input) => forms.list(input))).toEqual(expected);
   }
 }
+
+/** A list as the core has it, without its filters. */
+export type ReadPage<Filter = object, Item = unknown> = (
+  input: Filter & { limit?: number; cursor?: string },
+) => Promise<{ items: Item[]; nextCursor: string | null }>;
+
+/** Fails unless the list with each filter has these items, in pages of every size. */
+export async function expectItems<Filter extends object>(
+  read: ReadPage<Filter>,
+  expected: [filter: Filter, items: unknown[]][],
+): Promise<void> {
+  for (const [filter, wanted] of expected) {
+    for (const limit of [1, 2, 4, 100]) {
+      const items: unknown[] = [];
+      for (let cursor: string | null | undefined; cursor !== null; ) {
+        const page = await read({ ...filter, limit, ...(cursor && { cursor }) });
+        expect(page.items.length).toBeLessThanOrEqual(limit);
+        items.push(...page.items);
+        cursor = page.nextCursor;
+      }
+      expect(items, JSON.stringify([filter, limit])).toEqual(wanted);
+    }
+  }
+}
