@@ -5,7 +5,6 @@ import { createRecorder, type Outcome } from "../../server/outbox/record.js";
 import { openTestCore } from "../support/core.js";
 import { createFormWithOutcome } from "../support/factories.js";
 import { openMailServer, openServicesWithMail, startTestWorker } from "../support/mail-server.js";
-import { emailQueue } from "../support/outbox-queue.js";
 import { fixedStay } from "../support/stays.js";
 
 const ADDRESS = "unmistakable.guest@mail.example.com";
@@ -167,67 +166,4 @@ test("that outcomes cannot be recorded because the disk is full is logged with w
   await record({ id: "1", state: "sent", reason: null });
   const advice = expect.stringMatching(/^Free or add disk space/);
   expect(error.mock.calls).toEqual([[expect.objectContaining({ advice }), "cannot record outcomes yet"]]);
-});
-
-describe("the queue", () => {
-  const MAX_CRASHES = 5;
-  /** The queues of a worker that crashes and of one that keeps running. */
-  const crashing = emailQueue(services, "crashing");
-  const surviving = emailQueue(services, "surviving");
-
-  beforeEach(() => owner.create(owner.body));
-
-  const makeDue = () =>
-    sql("UPDATE emails SET next_attempt_at = now() - interval '1 second' WHERE next_attempt_at IS NOT NULL");
-
-  /** Claims the email with a worker that then becomes stale. Returns what the other worker releases. */
-  async function crashOnce() {
-    await makeDue();
-    const claimed = await crashing.claim();
-    expect(claimed).toBeDefined();
-    await sql("UPDATE emails SET heartbeat_at = now() - interval '1 minute'");
-    const released = await surviving.releaseStale();
-    expect(released.map(({ facts }) => facts)).toEqual([claimed?.facts]);
-    return released[0];
-  }
-
-  test("an email that crashes its worker five times in a row is given up, and listed as failed", async () => {
-    for (let crashes = 1; crashes < MAX_CRASHES; crashes++) {
-      expect(await crashOnce()).toMatchObject({ crashes, givenUp: null });
-      const unsent = await firstUnsent();
-      expect(unsent).toMatchObject({ state: "waiting", attempts: 0 });
-      expect(Date.parse(unsent?.runAt ?? ""), "others go first").toBeGreaterThan(Date.now());
-    }
-    const reason = `its worker crashed at each of ${MAX_CRASHES} attempts in a row`;
-    expect(await crashOnce()).toMatchObject({ crashes: MAX_CRASHES, givenUp: reason });
-    expect(await firstUnsent()).toMatchObject({ state: "failed", attempts: 0, lastError: reason, runAt: null });
-    expect(await crashing.claim()).toBeUndefined();
-  });
-
-  test("a recorded failure resets the count of crashes, and crashes are not counted as attempts", async () => {
-    for (let round = 1; round <= 3; round++) {
-      for (let crashes = 1; crashes < MAX_CRASHES; crashes++)
-        expect(await crashOnce()).toMatchObject({ givenUp: null });
-      await makeDue();
-      const claimed = (await surviving.claim()) ?? expect.fail("nothing to claim");
-      expect(claimed.attempts).toBe(round);
-      await surviving.mark(claimed, "retrying", "busy");
-      expect(await firstUnsent()).toMatchObject({ state: "retrying", attempts: round, lastError: "busy" });
-    }
-  });
-
-  test("temporary failures are retried for four days", async () => {
-    const PAUSE = "SELECT extract(epoch FROM next_attempt_at - now())::float8 AS seconds FROM emails";
-    let seconds = 0;
-    for (let isLast = false; !isLast; ) {
-      await makeDue();
-      const claimed = (await surviving.claim()) ?? expect.fail("nothing to claim");
-      isLast = surviving.isLastAttempt(claimed);
-      await surviving.mark(claimed, isLast ? "failed" : "retrying", "busy");
-      seconds += (await sql(PAUSE))[0].seconds ?? 0;
-    }
-    // With jitter.
-    expect(seconds / 86_400).toBeGreaterThan(3.5);
-    expect(seconds / 86_400).toBeLessThan(4.5);
-  });
 });
