@@ -7,7 +7,7 @@ import { startHolderGateway } from "../gateway/holder-gateway.js";
 import { asOperator } from "../support/factories.js";
 import { writeFixtures } from "../support/form-write-guard.js";
 import { errorCodeOf, errorFieldsOf, type HttpResponse } from "../support/response.js";
-import { bodies, guests, idempotency, instants, listingIds, mediaTypes, sizes } from "./catalog/bodies.js";
+import { bodies, guests, idempotency, mediaTypes, sizes } from "./catalog/bodies.js";
 import { type RawExpected, rawRequests } from "./catalog/raw.js";
 import { authentication, filters, lists, methods, order, outsideV1, paths } from "./catalog/requests.js";
 import { type CatalogRequest, type Expected, ID, type KeyName, type Row } from "./catalog/row.js";
@@ -20,9 +20,7 @@ const requestCatalog: Record<string, Row[]> = {
   "content types and encodings": mediaTypes,
   "sizes, fields and depths": sizes,
   "JSON bodies": bodies,
-  "listingId of a create or update": listingIds,
   numberOfGuests: guests,
-  "checkInDate and checkOutDate": instants,
   "Idempotency-Key": idempotency,
   lists,
   "filters and scope": filters,

@@ -2,8 +2,12 @@ import type pg from "pg";
 import { afterAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { openDb, type Sql, type SqlTransaction } from "../../server/database/db.js";
 import { classify, toServiceError } from "../../server/database/failures.js";
+import { checkPrimary } from "../../server/database/primary.js";
 import { ServiceError } from "../../server/errors.js";
+import { keyAuthenticator } from "../../server/keys/authenticator.js";
+import { openTestCore } from "../support/core.js";
 import { createTestDatabase } from "../support/database.js";
+import { asUser } from "../support/factories.js";
 import { holdLock, waitForBlocked } from "../support/locks.js";
 import { catchError, LONG_TIMEOUTS, openClient, openTestDb } from "./open-test-db.js";
 
@@ -221,4 +225,32 @@ describe("a session", () => {
     expect(await one.query("both settings", sql, [])).toEqual([{ zone: "UTC", memory: "3MB" }]);
     expect(await one.prisma.$queryRawUnsafe(sql)).toEqual([{ zone: "UTC", memory: "3MB" }]);
   });
+});
+
+test("behind a pooler, every statement that reads for an operation under /v1, for its key or for creates in flight fails on a standby", async () => {
+  const { services, owner, makeKey } = await openTestCore();
+  const { listingId } = owner;
+  const { id } = await owner.addForm();
+  const { key } = await makeKey(owner.userId);
+  const query = vi.spyOn(services.db, "query");
+  const { forms, listings } = asUser(services, owner.userId);
+  await keyAuthenticator(services)(key);
+  await forms.list({});
+  await forms.list({ listingId });
+  await forms.get({ id });
+  await listings.list({});
+  await listings.get({ id: listingId });
+  await services.inFlightCreates.wait(new AbortController().signal);
+  const texts = new Map(query.mock.calls.map(([name, text]) => [name, text]));
+  expect([...texts.keys()].toSorted()).toEqual([
+    "form",
+    "forms",
+    "forms-on-listing",
+    "in-flight-creates",
+    "key",
+    "listing",
+    "listings",
+  ]);
+  for (const [name, text] of texts)
+    expect([name, checkPrimary(text)]).toEqual([name, expect.stringContaining("pg_current_wal_lsn")]);
 });

@@ -85,16 +85,24 @@ test.each([
   expect(outcome).toMatchObject({ reason: "answered 500" });
 });
 
-test("a header of more than 16 kB ends an attempt, with any --max-http-header-size", async () => {
+/** Sends a delivery from a process of its own, which trusts the receiver. Returns how it ended. */
+async function deliverFromProcess(url: string, ...options: string[]): Promise<string> {
   const script = `
     const { createPost } = await import(${JSON.stringify(POST_MODULE)});
     const post = createPost({ WEBHOOK_ALLOW_PRIVATE_ADDRESSES: true });
-    await post(process.argv[1], {}, "{}").catch(({ message }) => console.log(message));`;
+    await post(process.argv[1], {}, "{}").then(({ status }) => console.log(status), ({ message }) => console.log(message));`;
+  const env = { NODE_EXTRA_CA_CERTS: LOCALHOST_PEM };
+  const { stdout, stderr } = await spawnNode([...options, "--input-type=module", "-e", script, url], { env }).done;
+  expect(stderr).toBe("");
+  return stdout.trim();
+}
+
+test("a header of more than 16 kB ends an attempt, with any --max-http-header-size", async () => {
   const url = await openHostileReceiver((socket) =>
     socket.write(`HTTP/1.1 200 OK\r\nX: ${"x".repeat(20_000)}\r\n\r\n`),
   );
-  const child = spawnNode(["--max-http-header-size=60000", "--input-type=module", "-e", script, url]);
-  expect((await child.done).stdout).toBe("the request failed: HPE_HEADER_OVERFLOW\n");
+  const outcome = await deliverFromProcess(url, "--max-http-header-size=60000");
+  expect(outcome).toBe("the request failed: HPE_HEADER_OVERFLOW");
 });
 
 test("a connection is closed after an answer, though the receiver goes on sending and does not close it", async () => {
@@ -164,19 +172,8 @@ test("what was received before a write fails is read before the error", async ()
 });
 
 describe("TLS", () => {
-  /** Sends a delivery from a process that trusts the receiver. */
-  async function failureOverTls(...args: Parameters<typeof openHostileReceiver>): Promise<string> {
-    const url = await openHostileReceiver(...args);
-    const script = `
-      const { createPost } = await import(${JSON.stringify(POST_MODULE)});
-      const post = createPost({ WEBHOOK_ALLOW_PRIVATE_ADDRESSES: true });
-      await post(process.argv[1], {}, "{}").then(({ status }) => console.log(status), ({ message }) => console.log(message));`;
-    const env = { NODE_EXTRA_CA_CERTS: LOCALHOST_PEM };
-    const { stdout, stderr } = await spawnNode(["--input-type=module", "-e", script, url], { env }).done;
-    expect(stderr).toBe("");
-    return stdout.trim();
-  }
-
+  const failureOverTls = async (...args: Parameters<typeof openHostileReceiver>) =>
+    deliverFromProcess(await openHostileReceiver(...args));
   const answer: Serve = (socket) => socket.end(OK);
 
   test.each([

@@ -1,8 +1,10 @@
 import { afterAll, expect, test, vi } from "vitest";
 import { deriveKeyring } from "../../server/encryption.js";
-import { canonicalBody, fingerprints } from "../../server/forms/idempotency.js";
+import { canonicalBody, fingerprints, MAX_KEYS_PER_FORM } from "../../server/forms/idempotency.js";
 import { createInput, type FormBody } from "../../server/forms/schema.js";
 import { openTestCore } from "../support/core.js";
+import { catchErrorCode, openTestServices } from "../support/factories.js";
+import { openCoreOnCluster, openCoreWithSlowDisk } from "./core-on-cluster.js";
 
 // Test files share modules. This one replaces one of them.
 vi.hoisted(() => vi.resetModules());
@@ -73,4 +75,44 @@ test("a replay of a response stored before a field existed returns the field as 
   const { form: replayed } = await owner.create(owner.body);
   expect(replayed).toEqual({ ...form, checkOutDate: null });
   expect(Object.keys(replayed)).toEqual(Object.keys(form));
+});
+
+test("replays with new Idempotency-Keys store at most 10 keys per form; an equal body with another one is always a replay, and the key remains unused", async () => {
+  const owner = await makeOwner();
+  const { body } = owner;
+  const { form } = await owner.create(body, "0");
+  for (let key = 1; key < MAX_KEYS_PER_FORM + 5; key++) {
+    expect(await owner.create(body, `${key}`)).toEqual({ form, replayed: true });
+  }
+  expect((await owner.countRows()).keys).toBe(10);
+  await sql("UPDATE forms SET status = 'REJECTED'");
+  const again = await owner.create(body, "12");
+  expect(again, "a retry, which cannot be told from a rebooked stay").toEqual({ form, replayed: true });
+  const other = { ...body, numberOfGuests: 9 };
+  expect(await catchErrorCode(owner.create(other, "9"))).toBe("IDEMPOTENCY_KEY_REUSED");
+  expect((await owner.create(other, "10")).replayed).toBe(false);
+  expect(await catchErrorCode(owner.create(body, "10"))).toBe("IDEMPOTENCY_KEY_REUSED");
+  expect((await owner.create(body, "0")).form).toEqual(form);
+});
+
+test("a create waits for the disk", async () => {
+  const { owner, delayMs, msOf } = await openCoreWithSlowDisk();
+  expect(await msOf(() => owner.addForm())).toBeGreaterThan(delayMs);
+  expect(await msOf(() => owner.create(owner.body, "new"))).toBeGreaterThan(delayMs);
+});
+
+test("with a synchronous standby, such a replay waits for it", async () => {
+  const { owner, services, sql } = await openCoreOnCluster({
+    synchronous_standby_names: "absent",
+    synchronous_commit: "local",
+  });
+  await owner.create(owner.body, "known");
+  const replicated = await openTestServices({
+    DATABASE_URL: `${services.db.url}?options=${encodeURIComponent("-c synchronous_commit=on")}`,
+  });
+  const interrupted = catchErrorCode(owner.create(owner.body, "known", replicated));
+  const WAITING = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+  await expect.poll(() => sql(`SELECT pid ${WAITING}`), { timeout: 5_000 }).toHaveLength(1);
+  await sql(`SELECT pg_terminate_backend(pid) ${WAITING}`);
+  expect(await interrupted).toBe("INTERNAL_ERROR");
 });
