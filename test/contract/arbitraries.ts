@@ -7,8 +7,6 @@ export const anyText = fc.oneof(
   fc.string(),
   fc.constantFrom("", " ", "null", "undefined", "__proto__", "%", "%00", "'--", "../..", "\0", "💣"),
 );
-/** Text as a part of a URL. A lone surrogate cannot be encoded in UTF-8. */
-export const encodeForUrl = (text: string) => encodeURIComponent(text.replace(/\p{Surrogate}/gu, "\ufffd"));
 
 const digits = (value: number, length = 2) => String(value).padStart(length, "0");
 

@@ -1,6 +1,4 @@
 import { execFile } from "node:child_process";
-import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
 import { redactEmail } from "../../server/emails/masking.js";
@@ -10,7 +8,6 @@ import { openTestCore } from "../support/core.js";
 import { findCommand } from "../support/describe-with-binary.js";
 import { asOperator } from "../support/factories.js";
 import { openMailServer, openServicesWithMail, startTestWorker } from "../support/mail-server.js";
-import { makeTempFolder } from "../support/run-tool.js";
 import { fixedStay } from "../support/stays.js";
 
 const ADDRESS = "Unmistakable.Guest@mail.example.com";
@@ -211,19 +208,6 @@ describe("the message", () => {
     }
   });
 
-  test("is rendered by the operator's own templates", async () => {
-    const EMAIL_TEMPLATES = await makeTempFolder("own-templates");
-    await writeFile(join(EMAIL_TEMPLATES, "invitation.en.subject.txt"), "Welcome to {{ listing.city }}");
-    await writeFile(join(EMAIL_TEMPLATES, "invitation.en.txt"), "{{ party.numberOfGuests }} guests: {{ link }}");
-    const { mailServer } = await startSending({ EMAIL_TEMPLATES });
-    const form = await createWithAddress();
-    await expect.poll(() => mailServer.received.length).toBe(1);
-    const { mail } = mailServer.received[0] ?? expect.fail();
-    expect(mail.subject).toBe("Welcome to Berlin");
-    expect(mail.text?.trim()).toBe(`${guests} guests: https://forms.example.com/${form.publicId}`);
-    expect(mail.html).toContain(`href="https://forms.example.com/${form.publicId}"`);
-  });
-
   test("is previewed as it will be sent, or in another language", async () => {
     const listing = await owner.addListing({ title: "Piso del puerto", language: "es" });
     const { id: formId } = await createWithAddress(listing.id);
@@ -242,14 +226,6 @@ describe("the message", () => {
     await expect(emails.preview({ formId: NIL_UUID })).rejects.toMatchObject({
       serviceCode: "RESOURCE_NOT_FOUND",
     });
-  });
-
-  test("is sent to the updated address if the form was updated before", async () => {
-    const { id } = await createWithAddress();
-    const guestEmail = "corrected@example.com";
-    await owner.forms.update({ id, ...fixedStay(owner.listingId, { guestEmail }) });
-    const { mailServer } = await startSending();
-    await expect.poll(() => mailServer.received.map(({ to }) => to)).toEqual([[guestEmail]]);
   });
 });
 

@@ -1,9 +1,17 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { createContext, type Principal } from "../../server/access/context.js";
+import { createCaller } from "../../server/caller.js";
+import { ServiceError } from "../../server/errors.js";
 import { replaceHidden } from "../../server/hidden-characters.js";
+import { appRouter } from "../../server/router.js";
 import { exactText, storable, text, url } from "../../server/texts.js";
+import { createCallerFactory } from "../../server/trpc.js";
 import { anyText } from "../contract/arbitraries.js";
-import { HIDDEN } from "../support/text-inputs.js";
+import { openTestCore } from "../support/core.js";
+import { catchRejectedFields } from "../support/factories.js";
+import { readAllRows } from "../support/personal-data.js";
+import { HIDDEN, listTextInputs, type TextInput, withText } from "../support/text-inputs.js";
 
 describe("a text for people", () => {
   const title = text(20);
@@ -98,4 +106,140 @@ test("a URL is stored in canonical form, without what a reader cannot see", () =
 
 test("the answer of another system is stored without what hides in it, also where it is cut", () => {
   expect(storable("550 no\u0000\u001b[2J\u202ebox\nnext\t🏡".slice(0, -1))).toBe("550 no  [2J box\nnext\t ");
+});
+
+const { services, owner, operator, makeKey } = await openTestCore();
+
+const key = await makeKey(owner.userId);
+const stay = { checkInDate: "2055-07-01T13:00:00Z", checkOutDate: "2055-07-08T09:00:00Z" };
+const guestEmail = "guest@example.com";
+const { form } = await owner.create({ listingId: owner.listingId, numberOfGuests: 2, ...stay, guestEmail });
+const endpoint = await operator.webhooks.create({ url: "https://example.com/hooks" });
+const [email = expect.fail("there is no email")] = (await operator.emails.list({})).items;
+const { addressHash } = await operator.people.erase({ email: "gone@example.com" });
+const user = await operator.users.get({ id: owner.userId });
+
+/** By property, or by the group of the procedure and property. Others are just texts. */
+const SAMPLES: Record<string, string> = {
+  ...stay,
+  guestEmail,
+  addressHash,
+  listingId: owner.listingId,
+  listingIds: owner.listingId,
+  ownerId: owner.userId,
+  userId: owner.userId,
+  formId: form.id,
+  endpointId: endpoint.id,
+  subjectId: form.id,
+  correlationId: form.id,
+  publicId: form.publicId ?? "",
+  listing: owner.listingId,
+  user: user.email,
+  key: key.prefix,
+  url: endpoint.url,
+  email: "new@example.com",
+  timezone: "Europe/Berlin",
+  language: "de",
+  role: "OWNER",
+  status: "ACCEPTED",
+  from: "SENT",
+  checkInDay: "2055-07-01",
+  expiresAt: stay.checkInDate,
+  until: stay.checkInDate,
+  since: "2025-07-01T13:00:00Z",
+  erasedAt: "2025-07-01T13:00:00Z",
+  before: "1",
+  "forms.id": form.id,
+  "listings.id": owner.listingId,
+  "users.id": owner.userId,
+  "people.id": owner.userId,
+  "onboarding.id": owner.userId,
+  "keys.id": key.id,
+  "emails.id": email.id,
+  "webhooks.id": endpoint.id,
+  "onboarding.after": `${owner.userId} ${owner.listingId}`,
+  "secrets.after": form.id,
+};
+const inputs = listTextInputs((procedure, property) => {
+  const [group] = procedure.split(".");
+  return SAMPLES[`${group}.${property}`] ?? SAMPLES[property] ?? `a ${property}`;
+});
+
+const factory = createCallerFactory(appRouter);
+
+async function call(procedure: string, principal: Principal, input: unknown): Promise<unknown> {
+  const [group = "", name = ""] = procedure.split(".");
+  type Procedures = Record<string, (input: unknown) => Promise<unknown>>;
+  const caller = factory(createContext(services, principal)) as unknown as Record<string, Procedures>;
+  return caller[group]?.[name]?.(input);
+}
+
+/** The hidden characters in all tables. Rows are on lines of their own. */
+async function findStored(): Promise<string[]> {
+  const found: string[] = [];
+  for (const [table, rows] of await readAllRows(services.db.url))
+    replaceHidden(rows.replaceAll("\n", ""), (character) => {
+      found.push(`${table}: U+${character.codePointAt(0)?.toString(16)}`);
+      return "";
+    });
+  return found;
+}
+
+/** Those that Postgres, a terminal or a reader of the page takes badly, each in its own way. The schema rejects all: see above. */
+const ATTACKS = [
+  "NUL",
+  "an escape sequence",
+  "CSI",
+  "a zero-width space",
+  "a line separator",
+  "a right-to-left override",
+];
+const SURROGATES = ["a high surrogate", "a low surrogate"];
+
+/** Calls a procedure, as the operator if it may, with each hidden character in a valid text. Returns the outcomes that must not be. */
+async function attack(sample: TextInput): Promise<string[]> {
+  const { procedure, path } = sample;
+  // Near the start for what is parsed from there, and near the end, where a URL or a search takes anything.
+  const places = [
+    (text: string, hidden = "") => text.slice(0, 2) + hidden + text.slice(2),
+    (text: string, hidden = "") => `${text}${hidden}x`,
+  ];
+  const attacks = [...ATTACKS, ...SURROGATES].flatMap((what) => places.map((place) => ({ what, place })));
+  const calls = attacks.map(async ({ what, place }) => {
+    const input = withText(sample, (text) => place(text, HIDDEN[what]));
+    const byOperator = await outcomeOf(call(procedure, { kind: "operator" }, input));
+    const outcome = byOperator === "FORBIDDEN" ? await outcomeOf(call(procedure, owner.principal, input)) : byOperator;
+    return HARMLESS.includes(outcome) ? [] : [`${procedure} ${path.join(".")} with ${what}: ${outcome}`];
+  });
+  return (await Promise.all(calls)).flat();
+}
+
+const HARMLESS = ["success", "VALIDATION_ERROR", "RESOURCE_NOT_FOUND", "INVALID_CURSOR"];
+
+const outcomeOf = (called: Promise<unknown>): Promise<string> =>
+  called.then(
+    () => "success",
+    (error: unknown) => (error instanceof ServiceError ? error.serviceCode : String(error)),
+  );
+
+test("a hidden character in any text of any procedure is never an internal error, and is never stored", async () => {
+  expect(inputs.length).toBeGreaterThan(100);
+  const faults: string[] = [];
+  for (const sample of inputs) faults.push(...(await attack(sample)));
+  expect(faults).toEqual([]);
+  expect(await findStored()).toEqual([]);
+});
+
+test("the name of an operator and an Idempotency-Key are rejected with a hidden character too", async () => {
+  for (const hidden of Object.values(HIDDEN)) {
+    const rejected = async (call: () => Promise<unknown>) => catchRejectedFields((async () => call())());
+    const named = () =>
+      createCaller(services, { kind: "operator", name: `a${hidden}b` }).users.create({ email: "x@example.com" });
+    expect(await rejected(named)).toEqual(["name"]);
+    const options = { idempotencyKey: `a${hidden}b` };
+    const body = { listingId: owner.listingId, numberOfGuests: 3, ...stay };
+    const create = () => createCaller(services, owner.principal, options).forms.create(body);
+    expect(await rejected(create)).toEqual(["Idempotency-Key"]);
+  }
+  expect(await findStored()).toEqual([]);
 });

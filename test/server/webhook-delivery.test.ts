@@ -264,4 +264,5 @@ test("a change whose details are past their retention fails instead of being sen
     .poll(async () => (await deliveriesOf(id)).map(({ state, lastError }) => [state, lastError]))
     .toEqual([["sent", null], failed, failed, failed, failed]);
   expect(receiver.types()).toEqual(["form.created"]);
+  expect(await webhooks.get({ id }), "it is no failure of the endpoint").toMatchObject({ failingSince: null });
 });

@@ -45,6 +45,15 @@ const readEndpoint = async () =>
 describe("the failures of an endpoint", () => {
   const failing = async (id: string) => (await webhooks.get({ id })).failingSince;
 
+  test("do not include those of the service", async () => {
+    const { id } = await addEndpoint(URL);
+    await sql("UPDATE webhook_endpoints SET secret = '\\x00'");
+    await owner.addForm();
+    await (await attemptAnswered(204)).record();
+    expect(await deliveriesOf(id)).toMatchObject([{ lastError: "the service could not send it" }]);
+    expect(await failing(id)).toBeNull();
+  });
+
   test.each([
     ["2 days 23 hours", true],
     ["3 days 1 minute", false],
