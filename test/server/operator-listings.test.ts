@@ -171,6 +171,7 @@ const none = { created: 0, updated: 0, unchanged: 0 };
 
 describe("onboarding.write", () => {
   test("concurrent writes of the same rows all succeed, return the same ids, and create and audit each row once", async () => {
+    const [{ before }] = await sql("SELECT coalesce(max(id), 0)::text AS before FROM audit_entries");
     for (let round = 0; round < 5; round++) {
       const { users, listings, memberships } = makeRows(50);
       for (const rows of [users, listings, memberships]) {
@@ -186,8 +187,9 @@ describe("onboarding.write", () => {
         expect([second?.toReversed(), third]).toEqual([first, first]);
       }
     }
-    const repeated = "SELECT FROM audit_entries GROUP BY subject_id, action, details HAVING count(*) > 1";
-    expect(await sql(repeated)).toEqual([]);
+    const repeated =
+      "SELECT FROM audit_entries WHERE id > $1::bigint GROUP BY subject_id, action, details HAVING count(*) > 1";
+    expect(await sql(repeated, before)).toEqual([]);
   });
 
   test("a batch with an invalid row writes nothing and names the row", async () => {
