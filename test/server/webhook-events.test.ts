@@ -185,7 +185,7 @@ test("a form moved out of the scope of an endpoint's owner is not sent, and ends
   const body = uniqueStay(owner.listingId);
   const [gone, back] = [await owner.forms.create(body), await owner.forms.create(uniqueStay(owner.listingId))];
   for (const { id } of [gone, back]) await owner.forms.update({ id, ...body, listingId: other.listingId });
-  await setRole(other.listingId, owner.userId, "NONE");
+  await setRole(other.listingId, owner.userId, "READER");
   await sql("UPDATE forms SET listing_id = $1 WHERE id = $2", owner.listingId, back.id);
   await startTestWorker(services);
   const states = async () => {
