@@ -1,9 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { createContext, type Principal } from "../../server/access/context.js";
+import type { Principal } from "../../server/access/context.js";
 import { appRouter } from "../../server/router.js";
-import { createCallerFactory } from "../../server/trpc.js";
 import { openTestCore } from "../support/core.js";
-import { catchErrorCode, keyPrincipal } from "../support/factories.js";
+import { callProcedure, catchErrorCode, keyPrincipal } from "../support/factories.js";
 
 type Access = "reading" | "writing" | "inApp" | "operating";
 
@@ -27,16 +26,9 @@ const { userId } = owner;
 const readWrite = await makeKey(userId);
 const readOnly = await makeKey(userId, { mode: "READ_ONLY" });
 
-const factory = createCallerFactory(appRouter);
-
 /** Calls a procedure by its path with an input that no procedure accepts. */
-function callWithInvalidInput(path: string, principal: Principal | null): Promise<unknown> {
-  const [group = "", name = ""] = path.split(".");
-  type Procedures = Record<string, (input: unknown) => Promise<unknown>>;
-  const caller = factory(createContext(services, principal)) as unknown as Record<string, Procedures>;
-  const procedure = caller[group]?.[name] ?? expect.fail(`no procedure ${path}`);
-  return procedure("invalid");
-}
+const callWithInvalidInput = (path: string, principal: Principal | null) =>
+  callProcedure(services, path, principal, "invalid");
 
 describe("access to procedures", () => {
   test("every procedure is examined", () => {

@@ -1,15 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { createContext, type Principal } from "../../server/access/context.js";
 import { createCaller } from "../../server/caller.js";
 import { ServiceError } from "../../server/errors.js";
 import { replaceHidden } from "../../server/hidden-characters.js";
-import { appRouter } from "../../server/router.js";
 import { exactText, storable, text, url } from "../../server/texts.js";
-import { createCallerFactory } from "../../server/trpc.js";
 import { anyText } from "../contract/arbitraries.js";
 import { openTestCore } from "../support/core.js";
-import { catchRejectedFields } from "../support/factories.js";
+import { callProcedure, catchRejectedFields } from "../support/factories.js";
 import { readAllRows } from "../support/personal-data.js";
 import { HIDDEN, listTextInputs, type TextInput, withText } from "../support/text-inputs.js";
 
@@ -165,15 +162,6 @@ const inputs = listTextInputs((procedure, property) => {
   return SAMPLES[`${group}.${property}`] ?? SAMPLES[property] ?? `a ${property}`;
 });
 
-const factory = createCallerFactory(appRouter);
-
-async function call(procedure: string, principal: Principal, input: unknown): Promise<unknown> {
-  const [group = "", name = ""] = procedure.split(".");
-  type Procedures = Record<string, (input: unknown) => Promise<unknown>>;
-  const caller = factory(createContext(services, principal)) as unknown as Record<string, Procedures>;
-  return caller[group]?.[name]?.(input);
-}
-
 /** The hidden characters in all tables. Rows are on lines of their own. */
 async function findStored(): Promise<string[]> {
   const found: string[] = [];
@@ -207,8 +195,11 @@ async function attack(sample: TextInput): Promise<string[]> {
   const attacks = [...ATTACKS, ...SURROGATES].flatMap((what) => places.map((place) => ({ what, place })));
   const calls = attacks.map(async ({ what, place }) => {
     const input = withText(sample, (text) => place(text, HIDDEN[what]));
-    const byOperator = await outcomeOf(call(procedure, { kind: "operator" }, input));
-    const outcome = byOperator === "FORBIDDEN" ? await outcomeOf(call(procedure, owner.principal, input)) : byOperator;
+    const byOperator = await outcomeOf(callProcedure(services, procedure, { kind: "operator" }, input));
+    const outcome =
+      byOperator === "FORBIDDEN"
+        ? await outcomeOf(callProcedure(services, procedure, owner.principal, input))
+        : byOperator;
     return HARMLESS.includes(outcome) ? [] : [`${procedure} ${path.join(".")} with ${what}: ${outcome}`];
   });
   return (await Promise.all(calls)).flat();

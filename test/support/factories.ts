@@ -154,6 +154,21 @@ export function makeForm(
 
 const factory = createCallerFactory(appRouter);
 
+/** Calls a procedure by its path, with any input. */
+export function callProcedure(
+  services: Services,
+  path: string,
+  principal: Principal | null,
+  input: unknown,
+): Promise<unknown> {
+  const [group = "", name = ""] = path.split(".");
+  type Procedures = Record<string, (input: unknown) => Promise<unknown>>;
+  const caller = factory(createContext(services, principal)) as unknown as Record<string, Procedures>;
+  const procedure = caller[group]?.[name];
+  if (!procedure) throw new Error(`no procedure ${path}`);
+  return procedure(input);
+}
+
 /** Creates a form and returns whether the response was a replay. */
 export async function createFormWithOutcome(
   services: Services,
