@@ -185,7 +185,7 @@ test("a form moved out of the scope of an endpoint's owner is not sent, and ends
   const body = uniqueStay(owner.listingId);
   const [gone, back] = [await owner.forms.create(body), await owner.forms.create(uniqueStay(owner.listingId))];
   for (const { id } of [gone, back]) await owner.forms.update({ id, ...body, listingId: other.listingId });
-  await setRole(other.listingId, owner.userId, "READER");
+  await setRole(other.listingId, owner.userId, "NONE");
   await sql("UPDATE forms SET listing_id = $1 WHERE id = $2", owner.listingId, back.id);
   await startTestWorker(services);
   const states = async () => {
@@ -218,4 +218,18 @@ test("form.moved names the previous listing only if the endpoint's owner may see
   const previous = ({ received }: WebhookReceiver) =>
     received.flatMap(({ event }) => (event.type === "form.moved" ? [event.data.previousListingId] : []));
   await expect.poll(() => [mine, theirs, all].map(previous)).toEqual([[owner.listingId], [null], [owner.listingId]]);
+});
+
+test("a membership that ends between the event and its delivery ends the delivery as out_of_scope", async () => {
+  const [owner, writer] = [await makeOwner(), await makeOwner()];
+  await setRole(owner.listingId, writer.userId, "WRITER");
+  const receiver = await openReceiver();
+  const { id } = await addEndpoint(receiver, { userId: writer.userId });
+  const form = await owner.addForm();
+  await owner.forms.setStatus({ id: form.id, status: "COMPLETED" });
+  await setRole(owner.listingId, writer.userId, "READER");
+  await startTestWorker(services);
+  const states = async () => (await operator.webhooks.deliveries({ endpointId: id })).items.map(({ state }) => state);
+  await expect.poll(states).toEqual(["out_of_scope", "out_of_scope"]);
+  expect(receiver.received).toEqual([]);
 });
