@@ -44,27 +44,24 @@ export default defineConfig({
       suite("release", { maxWorkers: AS_MANY_AS_CORES, testTimeout: 120 * SECOND_MS, hookTimeout: 300 * SECOND_MS }),
       // The recipes of CONTRIBUTING.md, applied to a copy of the repository.
       suite("drill", { testTimeout: 300 * SECOND_MS, hookTimeout: 300 * SECOND_MS }),
-      // Third-party tools for OpenAPI documents, and what all stages of `.ci/nightly` together must have run.
-      suite("check", { testTimeout: 60 * SECOND_MS, hookTimeout: 60 * SECOND_MS }),
-      // HAProxy and Redis.
-      suite("fleet", { ...ONE_FILE_AT_A_TIME, testTimeout: 180 * SECOND_MS, hookTimeout: 180 * SECOND_MS }),
-      // PgBouncer. Results must not depend on the time zone of the machine or the database.
-      suite("pgbouncer", {
+      // Third-party tools for OpenAPI documents.
+      suite("openapi", { testTimeout: 60 * SECOND_MS, hookTimeout: 60 * SECOND_MS }),
+      // What all stages of `.ci/nightly` together must have run.
+      suite("last-stage", { testTimeout: 60 * SECOND_MS, hookTimeout: 60 * SECOND_MS }),
+      // A primary of Postgres and what stands in for it: restarts, failover, backups.
+      suite("cluster", { ...ONE_FILE_AT_A_TIME, testTimeout: 900 * SECOND_MS, hookTimeout: 300 * SECOND_MS }),
+      // Many processes with HAProxy, Redis and PgBouncer. Results must not depend on the time zone of the machine or the
+      // database.
+      suite("fleet", {
         ...ONE_FILE_AT_A_TIME,
         env: { TZ: "Asia/Kolkata" },
-        testTimeout: 180 * SECOND_MS,
-        hookTimeout: 180 * SECOND_MS,
-      }),
-      // What takes milliseconds, or is judged per second, on a machine that does nothing else.
-      suite("timing", { ...ONE_FILE_AT_A_TIME, testTimeout: 300 * SECOND_MS, hookTimeout: 180 * SECOND_MS }),
-      // Fault injection: `npm run faults` runs all rounds, `.ci/faults` a tenth.
-      suite("fault", { ...ONE_FILE_AT_A_TIME, testTimeout: 900 * SECOND_MS, hookTimeout: 120 * SECOND_MS }),
-      // Operating the service: upgrades, failover, import, alerts, backups. Rounds as for fault tests.
-      suite("operation", {
-        ...ONE_FILE_AT_A_TIME,
         testTimeout: 900 * SECOND_MS,
         hookTimeout: 300 * SECOND_MS,
       }),
+      // Load, floods, faults, and what an operator sees of them.
+      suite("load", { ...ONE_FILE_AT_A_TIME, testTimeout: 900 * SECOND_MS, hookTimeout: 300 * SECOND_MS }),
+      // What takes milliseconds, or is judged per second, on a machine that does nothing else.
+      suite("timing", { ...ONE_FILE_AT_A_TIME, testTimeout: 300 * SECOND_MS, hookTimeout: 180 * SECOND_MS }),
       // Attacks with tools from Debian packages.
       suite("abuse", { ...ONE_FILE_AT_A_TIME, testTimeout: 600 * SECOND_MS, hookTimeout: 180 * SECOND_MS }),
     ],

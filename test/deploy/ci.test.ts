@@ -1,4 +1,5 @@
 import { spawnSync } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
@@ -37,4 +38,18 @@ test.each([
   expect(table).toContain(`\n${problem}\n`);
   expect(table).toMatch(/\nCI FAILED\n$/);
   expect(status).toBe(1);
+});
+
+test("every file of every suite is run by `.ci/run` or `.ci/nightly`", () => {
+  const scripts = ["run", "nightly"].map((name) => readFileSync(join(packageRoot(), ".ci", name), "utf8")).join("\n");
+  const commands = [...scripts.matchAll(/\.ci\/suite (\S+)(.*)/g)].map(([, suite, filters = ""]) => ({
+    suite,
+    filters: filters.trim().split(" "),
+  }));
+  const isRun = (file: string) =>
+    commands.some(({ suite, filters }) => file.endsWith(`.${suite}.ts`) && filters.some((part) => file.includes(part)));
+  const files = readdirSync(join(packageRoot(), "test"), { recursive: true, encoding: "utf8" });
+  const ofSuites = files.filter((file) => /\.[a-z-]+\.ts$/.test(file) && !/\.(test|test-d)\.ts$/.test(file));
+  expect(ofSuites.length).toBeGreaterThan(50);
+  expect(ofSuites.filter((file) => !isRun(file))).toEqual([]);
 });

@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
-import { readAlertRules } from "../alerts/alert-rules.js";
-import { readPanels } from "../alerts/dashboard.js";
+import { readAlertRules } from "../load/alert-rules.js";
+import { readPanels } from "../load/dashboard.js";
 
 const root = packageRoot();
 const page = readFileSync(join(root, "gateway/docs/alerts.md"), "utf8");

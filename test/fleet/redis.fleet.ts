@@ -4,7 +4,6 @@ import { beforeAll, expect, it } from "vitest";
 import { examine } from "../../gateway/doctor/examine.js";
 import { readSettings } from "../../server/config.js";
 import { generateKey } from "../../server/keys/authenticator.js";
-import { countStatuses } from "../faults/postgres-traffic.js";
 import { describeWithBinary } from "../support/describe-with-binary.js";
 import { createRedis } from "../support/external-server.js";
 import { makeKey } from "../support/factories.js";
@@ -12,6 +11,7 @@ import { type Fixture, type GatewayProcess, makeFixture, startGatewayProcesses }
 import { sendRequest } from "../support/http-client.js";
 import { freePort } from "../support/network.js";
 import { captureOutput, findSecrets } from "../support/personal-data.js";
+import { countStatuses } from "../support/traffic.js";
 
 const LIMIT = 100;
 const BAD_KEY_LIMIT = 20;
