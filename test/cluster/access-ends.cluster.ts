@@ -6,7 +6,7 @@ import { asOperator, makeKey, makeUser, setRole, type TestKey } from "../support
 import { type Load, sendRequest, startLoad } from "../support/http-client.js";
 import { PostgresCluster, type ShutdownSignal } from "../support/postgres-cluster.js";
 import { scale } from "../support/rounds.js";
-import { startPostgresService } from "../support/service.js";
+import { startService } from "../support/service.js";
 
 const ROUNDS = scale(2);
 /** The promised time. */
@@ -18,7 +18,7 @@ const WATCH_MS = 3_000;
 
 const cluster = await PostgresCluster.create();
 afterFile(() => cluster.remove());
-const service = await startPostgresService(cluster.url);
+const service = await startService(cluster.url);
 const path = `/v1/listings/${service.fixture.listing.id}`;
 const agent = new Agent({ keepAlive: true });
 afterFile(() => agent.destroy());
@@ -40,7 +40,7 @@ const watch = (what: string, { key }: TestKey, endsAt = Number.NaN): Subject => 
   what,
   refusal: what === "membership" ? 404 : 401,
   endsAt,
-  load: startLoad(2, (n) => sendRequest(`${service.gateway(n).url}${path}`, key, { agent }), 15),
+  load: startLoad(2, (n) => sendRequest(service.gatewayUrl(n) + path, key, { agent }), 15),
 });
 
 async function startSubjects(): Promise<[Subject, ...Subject[]]> {

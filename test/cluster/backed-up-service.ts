@@ -5,9 +5,8 @@ import { expect } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
 import type { FormBody, FormV1 } from "../../server/forms/schema.js";
 import { afterFile } from "../support/after-file.js";
-import { type Create, sendCreate } from "../support/creates.js";
 import { makeFixture, startGatewayProcess } from "../support/gateway-processes.js";
-import { type RequestOptions, sendRequest } from "../support/http-client.js";
+import { type RequestOptions, readFormPages, sendRequest } from "../support/http-client.js";
 import { AS_POSTGRES, InstalledPostgres } from "../support/installed-postgres.js";
 import { mailEnv, startMailServer } from "../support/mail-server.js";
 import { operatingBlock, operatingInline, runFromPage, runScript } from "../support/operating-page.js";
@@ -16,13 +15,19 @@ import { runSql } from "../support/run-sql.js";
 import { makeTempFolder } from "../support/run-tool.js";
 import { uniqueStay } from "../support/stays.js";
 
+interface Create {
+  body: FormBody;
+  /** The Idempotency-Key. */
+  key: string;
+}
+
 /** A create and the form in its response. */
 export type Acknowledged = Create & { form: FormV1 };
 
 /** A page of the list of forms. */
 export interface Page {
-  cursor: string;
-  json: { items: unknown[]; nextCursor: string | null };
+  items: unknown[];
+  nextCursor: string | null;
 }
 
 export type BackedUpService = Awaited<ReturnType<typeof startBackedUpService>>;
@@ -75,7 +80,8 @@ export async function startBackedUpService(binary: string) {
 
   const request = (path: string, options: RequestOptions = {}) =>
     sendRequest(`${gateway.url}${path}`, fixture.key.key, options);
-  const send = (create: Create) => sendCreate(fixture, gateway, create);
+  const send = ({ body, key }: Create) =>
+    request("/v1/forms", { method: "POST", body, headers: { "Idempotency-Key": key } });
 
   return {
     postgres,
@@ -126,15 +132,8 @@ export async function startBackedUpService(binary: string) {
 
     /** All pages of the list of forms. */
     async readList(): Promise<Page[]> {
-      const pages: Page[] = [];
-      for (let cursor: string | null = ""; cursor !== null; ) {
-        const { status, json } = await request(`/v1/forms?limit=7${cursor && `&cursor=${cursor}`}`);
-        expect(status).toBe(200);
-        const page: Page = { cursor, json: json as Page["json"] };
-        pages.push(page);
-        cursor = page.json.nextCursor;
-      }
-      return pages;
+      const pages = await readFormPages(gateway.url, fixture.key.key, 7);
+      return pages.map(({ json }) => json as Page);
     },
 
     /** Counts those of these forms that have an address in the database. */

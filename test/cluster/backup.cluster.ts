@@ -1,8 +1,7 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { messageIdOf } from "../support/creates.js";
 import { describeWithBinary } from "../support/describe-with-binary.js";
-import { recipientsOf } from "../support/mail-server.js";
+import { messageIdOf, recipientsOf } from "../support/mail-server.js";
 import { runSql } from "../support/run-sql.js";
 import { type Acknowledged, type BackedUpService, type Page, startBackedUpService } from "./backed-up-service.js";
 
@@ -99,7 +98,7 @@ async function changeAfterBackup(service: BackedUpService, { unsent }: StateAtBa
   await service.update(unsent, "updated-later@example.com");
   const create = await service.create(null);
   for (let count = 0; count < 8; count++) await service.create(null);
-  return { create, cursor: (await service.readList()).at(-1)?.cursor ?? "" };
+  return { create, cursor: (await service.readList()).at(-2)?.nextCursor ?? "" };
 }
 
 /**

@@ -1,8 +1,15 @@
 import { expect, it } from "vitest";
 import type { FormV1 } from "../../server/forms/schema.js";
-import { sendCreate, uniqueCreate } from "../support/creates.js";
 import { makeFixture, startGatewayProcess } from "../support/gateway-processes.js";
-import { countOutcomes, sendRequest, slowestMs, startLoad, type TimedResponse } from "../support/http-client.js";
+import {
+  countOutcomes,
+  readFormPages,
+  sendRequest,
+  slowestMs,
+  startLoad,
+  type TimedResponse,
+} from "../support/http-client.js";
+import { uniqueStay } from "../support/stays.js";
 
 const BEHIND_SECONDS = 5;
 const FORMS_BEFORE = 30;
@@ -13,9 +20,8 @@ const inListOrder = (forms: FormV1[]) =>
   forms.toSorted((a, b) => (`${a.createdAt} ${a.id}` < `${b.createdAt} ${b.id}` ? -1 : 1));
 
 it("if the clock of a promoted server is behind, creates and lists go on without a 503 or a delay; forms may get an earlier createdAt than older ones, a cursor from before skips exactly those, and a list read from the start has every form exactly once", async () => {
-  const fixture = await makeFixture();
-  const { services, listing, key } = fixture;
-  const gateway = await startGatewayProcess(fixture.env);
+  const { services, listing, key, env } = await makeFixture();
+  const gateway = await startGatewayProcess(env);
   // The clock of the server that stored these was ahead of the one that the database has now.
   await services.db.pool.query(
     `INSERT INTO forms (public_id, listing_id, fingerprint, created_at)
@@ -24,19 +30,11 @@ it("if the clock of a promoted server is behind, creates and lists go on without
     [listing.id, BEHIND_SECONDS, FORMS_BEFORE],
   );
   const pages: TimedResponse[] = [];
-  /** Reads all pages of the list, or those after a cursor. */
+  /** Reads the whole list, or what comes after a cursor. */
   async function readList(after?: string): Promise<FormV1[]> {
-    const forms: FormV1[] = [];
-    for (let cursor: string | null | undefined = after; cursor !== null; ) {
-      const query: string = cursor === undefined ? "" : `&cursor=${cursor}`;
-      const page = await sendRequest(`${gateway.url}/v1/forms?limit=20${query}`, key.key);
-      pages.push(page);
-      if (page.status !== 200) break;
-      const { items, nextCursor } = page.json as { items: FormV1[]; nextCursor: string | null };
-      forms.push(...items);
-      cursor = nextCursor;
-    }
-    return forms;
+    const read = await readFormPages(gateway.url, key.key, 20, after);
+    pages.push(...read);
+    return read.flatMap(({ json }) => (json as { items: FormV1[] }).items);
   }
   /** Every form that exists, in the order of the responses. */
   const existing = await readList();
@@ -53,7 +51,10 @@ it("if the clock of a promoted server is behind, creates and lists go on without
   const creating = startLoad(
     2,
     async () => {
-      const response = await sendCreate(fixture, gateway, uniqueCreate(fixture));
+      const response = await sendRequest(`${gateway.url}/v1/forms`, key.key, {
+        method: "POST",
+        body: uniqueStay(listing.id),
+      });
       if (response.status === 201) existing.push(response.json as FormV1);
       return response;
     },

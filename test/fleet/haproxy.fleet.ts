@@ -1,112 +1,62 @@
 import { writeFile } from "node:fs/promises";
-import { type Agent, createServer } from "node:http";
+import { createServer } from "node:http";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { beforeAll, beforeEach, expect, it } from "vitest";
-import type { FormV1 } from "../../server/forms/schema.js";
+import { beforeAll, expect, it } from "vitest";
+import { expectNothingLost } from "../support/acknowledged.js";
 import { describeWithBinary } from "../support/describe-with-binary.js";
-import {
-  countLogLines,
-  type Fixture,
-  type GatewayProcess,
-  makeFixture,
-  startGatewayProcess,
-} from "../support/gateway-processes.js";
-import { startHaproxy } from "../support/haproxy.js";
-import {
-  countOutcomes,
-  createWithRetries,
-  sendRequest,
-  singleConnectionAgent,
-  startLoad,
-} from "../support/http-client.js";
-import { listenLocally, restartablePort } from "../support/network.js";
+import { makeListing } from "../support/factories.js";
+import { type Fixture, makeFixture } from "../support/gateway-processes.js";
+import { sendRequest, singleConnectionAgent } from "../support/http-client.js";
+import { listenLocally } from "../support/network.js";
 import { operatingBlock, runFromPage, runScript } from "../support/operating-page.js";
-import { spawnCli } from "../support/processes.js";
 import { makeTempFolder } from "../support/run-tool.js";
-import { uniqueStay } from "../support/stays.js";
+import { countStatuses, Traffic } from "../support/traffic.js";
+import { type BalancedFleet, startBalancedFleet } from "./balanced-fleet.js";
 
-const CLIENTS = 12;
-/** Per client, so that the test leaves CPU time to the gateways that start. */
-const PAUSE_MS = 20;
+/** So many that the test leaves CPU time to the gateways that start. */
+const PER_SECOND = 100;
 
 describeWithBinary("haproxy", "two gateways behind HAProxy", () => {
   let fixture: Fixture;
-  let ports: number[];
-  let gateways: GatewayProcess[];
-  let url: string;
-  let agents: Agent[];
-
-  const envOf = (index: number) => ({
-    ...fixture.env,
-    PORT: String(ports[index]),
-    TRUST_PROXY: "1",
-    DRAIN_DELAY_SECONDS: "3",
-  });
-  const startGateway = (index: number) => startGatewayProcess(envOf(index));
+  let fleet: BalancedFleet;
 
   beforeAll(async () => {
     fixture = await makeFixture();
-    ports = [await restartablePort(), await restartablePort()];
-    gateways = await Promise.all([startGateway(0), startGateway(1)]);
-    url = await startHaproxy([`127.0.0.1:${ports[0]}`, `127.0.0.1:${ports[1]}`]);
-    await waitUntilBothServe();
-  });
-  beforeEach(() => {
-    agents = Array.from({ length: CLIENTS }, singleConnectionAgent);
+    fleet = await startBalancedFleet(fixture.env, fixture.key.key);
   });
 
-  const agentOf = (client: number) => agents[client] ?? singleConnectionAgent();
-
-  /** Waits until the logs of both gateways show requests. */
-  const waitUntilBothServe = async () => {
-    const offsets = gateways.map(({ process }) => process.stderr.length);
-    for (let tries = 1; ; tries++) {
-      for (let n = 0; n < 8; n++) await sendRequest(`${url}/v1/listings`, fixture.key.key).catch(() => undefined);
-      await sleep(20);
-      const hasServed = (gateway: GatewayProcess, index: number) =>
-        countLogLines(gateway, '"listings.list"', offsets[index]) > 0;
-      if (gateways.every(hasServed)) return;
-      if (tries === 50) throw new Error("HAProxy does not use both gateways.");
-      await sleep(100);
-    }
-  };
-
-  const read = (client: number) => sendRequest(`${url}/v1/forms?limit=5`, fixture.key.key, { agent: agentOf(client) });
-
-  const formsInDatabase = async () => {
-    const rows = await fixture.services.db.prisma.form.findMany({ where: { listingId: fixture.listing.id } });
-    return rows.map(({ id, checkInDate }) => `${id} ${checkInDate?.toISOString()}`).sort();
+  /** Starts clients that create forms on a new listing, and read. */
+  const startClients = async (options: { expectsConnectionErrors?: boolean } = {}) => {
+    const listingIds = [(await makeListing(fixture.services, fixture.userId)).id];
+    const mix = { create: 4, repeat: 0, update: 0, list: 4, fetch: 2, listing: 2 };
+    const key = fixture.key.key;
+    const traffic = new Traffic({
+      urls: [fleet.url],
+      key,
+      listingIds,
+      perSecond: PER_SECOND,
+      mix,
+      seed: 1,
+      ...options,
+    });
+    const expectStored = () => expectNothingLost(traffic, fixture.services.db.url, { listingIds });
+    return { traffic, expectStored };
   };
 
   it("killing a gateway under load loses or duplicates no create and fails no read", async () => {
-    const existing = await formsInDatabase();
-    const created: { form: FormV1; attempts: number }[] = [];
-    let isStopped = false;
-    const writers = Array.from({ length: 4 }, async (_, client) => {
-      while (!isStopped) {
-        const body = uniqueStay(fixture.listing.id);
-        created.push(await createWithRetries(url, fixture.key.key, body, agentOf(client)));
-        await sleep(PAUSE_MS);
-      }
-    });
-    const reads = startLoad(8, (client) => read(client + 4), PAUSE_MS);
-    for (const [index, gateway] of [...gateways.entries()]) {
+    const { traffic, expectStored } = await startClients({ expectsConnectionErrors: true });
+    for (const gateway of fleet.gateways) {
       await sleep(1_500);
-      await kill(gateway);
+      await gateway.kill();
       await sleep(1_500);
-      gateways[index] = await startGateway(index);
-      await waitUntilBothServe();
+      await gateway.start();
+      await fleet.waitUntilServing(gateway);
     }
-    isStopped = true;
-    await Promise.all([...writers, reads.stop()]);
-    const retried = created.filter(({ attempts }) => attempts > 1).length;
-    console.info(
-      `killed: reads ${JSON.stringify(countOutcomes(reads))}, ${created.length} creates, ${retried} of them retried`,
-    );
-    expect(Object.keys(countOutcomes(reads))).toEqual(["200"]);
-    const acknowledged = created.map(({ form }) => `${form.id} ${form.checkInDate}`).sort();
-    expect((await formsInDatabase()).filter((form) => !existing.includes(form))).toEqual(acknowledged);
+    await expectStored();
+    console.info(`killed: ${JSON.stringify(countStatuses(traffic.samples))}`);
+    const reads = traffic.samples.filter(({ kind }) => kind !== "create");
+    expect(Object.keys(countStatuses(reads))).toEqual(["200"]);
   });
 
   /**
@@ -114,13 +64,11 @@ describeWithBinary("haproxy", "two gateways behind HAProxy", () => {
    * not until the new one listens.
    */
   const makeSystemctl = async () => {
-    const server = createServer(async ({ url = "" }, res) => {
-      const index = ports.findIndex((port) => url === `/restart/guest-forms@${port}`);
-      const stopped = await gateways[index]?.process.stop("SIGTERM");
-      if (stopped?.code === 0) {
-        const process = spawnCli(["serve", "--no-worker"], { env: envOf(index) });
-        gateways[index] = { url: `http://127.0.0.1:${ports[index]}`, process };
-      } else res.statusCode = 500;
+    const server = createServer(async ({ url }, res) => {
+      const gateway = fleet.gateways.find(({ name }) => url === `/restart/guest-forms@${name}`);
+      const stopped = await gateway?.stop();
+      if (stopped?.code === 0) void gateway?.start();
+      else res.statusCode = 500;
       res.end();
     });
     const port = await listenLocally(server);
@@ -132,31 +80,26 @@ describeWithBinary("haproxy", "two gateways behind HAProxy", () => {
   };
 
   it("the rolling restart of operating.md under load replaces every process and fails no request", async () => {
-    const pids = () => gateways.map(({ process }) => process.pid);
+    const pids = () => fleet.gateways.map(({ pid }) => pid);
     const old = pids();
     const binFolders = [await makeSystemctl()];
-    const sendOne = (client: number) => {
-      if (client % 3 > 0) return read(client);
-      const options = { method: "POST", body: uniqueStay(fixture.listing.id), agent: agentOf(client) };
-      return sendRequest(`${url}/v1/forms`, fixture.key.key, options);
-    };
-    const load = startLoad(CLIENTS, sendOne, PAUSE_MS);
+    const { traffic, expectStored } = await startClients();
     await sleep(500);
     await runFromPage(operatingBlock("systemctl restart"), (script) =>
-      runScript(script, { binFolders, replace: { "8001 8002": ports.join(" ") } }),
+      runScript(script, { binFolders, replace: { "8001 8002": fleet.ports.join(" ") } }),
     );
-    await waitUntilBothServe();
-    await load.stop();
-    console.info(`rolling restart: ${JSON.stringify(countOutcomes(load))}`);
-    expect(Object.keys(countOutcomes(load)).sort()).toEqual(["200", "201"]);
+    for (const gateway of fleet.gateways) await fleet.waitUntilServing(gateway);
+    await expectStored();
+    console.info(`rolling restart: ${JSON.stringify(countStatuses(traffic.samples))}`);
+    expect(Object.keys(countStatuses(traffic.samples))).toEqual(["200", "201"]);
     expect(pids().filter((pid) => old.includes(pid))).toEqual([]);
   });
 
   it("HAProxy returns a 503 error envelope if no gateway is available", async () => {
-    await Promise.all(gateways.map(kill));
+    await fleet.stop();
     // A new connection: HAProxy may close a reused one instead of sending a 503, because clients can retry there.
     const newConnection = { agent: singleConnectionAgent() };
-    const { status, headers, json } = await sendRequest(`${url}/v1/listings`, fixture.key.key, newConnection);
+    const { status, headers, json } = await sendRequest(`${fleet.url}/v1/listings`, fixture.key.key, newConnection);
     expect(status).toBe(503);
     expect(headers["retry-after"]).toBe("1");
     expect(headers["content-type"]).toBe("application/json");
@@ -164,6 +107,4 @@ describeWithBinary("haproxy", "two gateways behind HAProxy", () => {
     expect(correlationId).toMatch(/^[0-9a-f]{8}-[0-9a-f-]{27}$/);
     expect(json).toEqual({ code: "INTERNAL_ERROR", message: "The service is briefly unavailable.", correlationId });
   });
-
-  const kill = ({ process }: GatewayProcess) => process.stop("SIGKILL");
 });

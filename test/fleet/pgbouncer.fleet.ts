@@ -9,14 +9,23 @@ import { readSettings } from "../../server/config.js";
 import { openDb } from "../../server/database/db.js";
 import type { FormV1 } from "../../server/forms/schema.js";
 import { openServices } from "../../server/services.js";
+import { afterFile } from "../support/after-file.js";
 import { createTestDatabase } from "../support/database.js";
 import { describeWithBinary } from "../support/describe-with-binary.js";
 import { asOperator, makeKey, makeListing, makeUser, TEST_SECRET } from "../support/factories.js";
 import { sendRequest } from "../support/http-client.js";
 import { mailEnv, startMailServer } from "../support/mail-server.js";
+import { floodLockedListing, sendListsAtOnce } from "../support/noisy-tenants.js";
+import { PostgresCluster } from "../support/postgres-cluster.js";
 import { runSql } from "../support/run-sql.js";
-import { fixedStay } from "../support/stays.js";
-import { type PooledDatabase, reconnect, startPooledDatabase } from "./pooled-database.js";
+import { fixedStay, uniqueStay } from "../support/stays.js";
+import {
+  type PooledDatabase,
+  type PooledGateway,
+  reconnect,
+  startPooledDatabase,
+  startPooledGateway,
+} from "./pooled-database.js";
 
 const quiet: Logger = pino({ level: "silent" });
 
@@ -188,5 +197,46 @@ describeWithBinary("pgbouncer", "behind PgBouncer in transaction mode", (binary)
       const counts = await Promise.all(Array.from({ length: 12 }, () => services.db.query("left", sql, [])));
       expect(counts.flat()).toEqual(Array(12).fill({ statements: 0, locks: 0 }));
     });
+  });
+
+  describe("every request of other key holders succeeds", () => {
+    let gateway: PooledGateway;
+
+    beforeAll(async () => {
+      gateway = await startPooledGateway(binary);
+    });
+
+    it("while a listing is locked for 10 s and its owner sends 60 creates per second to it", async () => {
+      await floodLockedListing(gateway.url, gateway.services);
+    });
+
+    it("while a key holder sends 200 lists at once", async () => {
+      await sendListsAtOnce(gateway.url, gateway.services);
+    });
+  });
+
+  it("no request is served by a server that has become a standby, also with a cached key, /readyz says why, and all is served again after its promotion", async () => {
+    const cluster = await PostgresCluster.create();
+    afterFile(() => cluster.remove());
+    const { url, key, listingId } = await startPooledGateway(binary, cluster.url);
+    const read = (path: string) => sendRequest(`${url}${path}`, key);
+    const create = () => sendRequest(`${url}/v1/forms`, key, { method: "POST", body: uniqueStay(listingId) });
+    const { id } = (await create()).json as FormV1;
+    const reads = ["/v1/forms", `/v1/forms?listingId=${listingId}`, "/v1/listings", `/v1/listings/${listingId}`];
+    const expectReads = async (status: number) => {
+      for (const path of [...reads, `/v1/forms/${id}`])
+        expect([path, (await read(path)).status]).toEqual([path, status]);
+    };
+    await expectReads(200);
+    await cluster.becomeStandby();
+    // The service keeps its connections to PgBouncer: the first statements may meet the connection that PgBouncer has lost.
+    await expect.poll(async () => (await read("/readyz")).json).toMatchObject({ reason: "the database is a standby" });
+    for (let round = 0; round < 3; round++) {
+      await expectReads(503);
+      expect((await create()).status).toBe(503);
+    }
+    await runSql(cluster.url, "SELECT pg_promote()");
+    await expect.poll(async () => (await create()).status).toBe(201);
+    await expectReads(200);
   });
 });

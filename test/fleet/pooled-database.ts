@@ -88,6 +88,8 @@ export async function reconnect(pooled: PooledDatabase): Promise<void> {
 /** As gateway/docs/operating.md says: at least the connections of all processes. */
 const MANY_SESSIONS = 20;
 
+export type PooledGateway = Awaited<ReturnType<typeof startPooledGateway>>;
+
 /** Starts a gateway with the default size of the pool on such a database. `services` bypass PgBouncer. */
 export async function startPooledGateway(binary: string, serverUrl?: string) {
   const pooled = await startPooledDatabase(binary, { sessions: MANY_SESSIONS, ...(serverUrl && { serverUrl }) });
@@ -100,6 +102,6 @@ export async function startPooledGateway(binary: string, serverUrl?: string) {
   await prepareDatabase({ ...readSettings(env), DATABASE_URL: pooled.url, APP_SECRETS: [TEST_SECRET] }, () => {});
   await reconnect(pooled);
   const { services, key, listing, env: gatewayEnv } = await makeFixture(pooled.directUrl, env);
-  const { url } = await startGatewayProcess(gatewayEnv);
-  return { services, key: key.key, listingId: listing.id, url };
+  const { url, process } = await startGatewayProcess(gatewayEnv);
+  return { services, key: key.key, listingId: listing.id, url, process };
 }

@@ -4,8 +4,9 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
-import { type ProcessResult, type RunningProcess, spawnNode } from "../support/processes.js";
+import { type ProcessResult, spawnNode } from "../support/processes.js";
 import { makeTempFolder } from "../support/run-tool.js";
+import type { Spawn } from "../support/service-process.js";
 
 const run = promisify(execFile);
 
@@ -13,7 +14,7 @@ const run = promisify(execFile);
 const PREVIOUS_COMMIT = "d23c9589e022f97af329b1ed24d3ab9a4692c2ac";
 
 /** The field that `buildNextVersion` adds to `FormV1`. */
-export const NEW_FIELD = "drillNote";
+const NEW_FIELD = "drillNote";
 
 /** A built version of the service. */
 export class Version {
@@ -26,9 +27,8 @@ export class Version {
   }
 
   /** Starts `guest-forms` of this version. */
-  spawn(args: string[], env: Record<string, string>): RunningProcess {
-    return spawnNode([join(this.folder, "gateway/guest-forms.cjs"), ...args], { env });
-  }
+  readonly spawn: Spawn = (args, options) =>
+    spawnNode([join(this.folder, "gateway/guest-forms.cjs"), ...args], options);
 
   /** The fields of `FormV1` in its OpenAPI document. */
   async formFields(): Promise<string[]> {
@@ -38,7 +38,7 @@ export class Version {
 
   /** Runs a command with --json and returns its result. */
   async json<Result>(args: string[], env: Record<string, string>): Promise<Result> {
-    const { code, stdout, stderr }: ProcessResult = await this.spawn([...args, "--json"], env).done;
+    const { code, stdout, stderr }: ProcessResult = await this.spawn([...args, "--json"], { env }).done;
     expect(code, `${args.join(" ")}: ${stdout}${stderr}`).toBe(0);
     return JSON.parse(stdout);
   }

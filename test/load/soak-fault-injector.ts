@@ -2,8 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { ExternalServer } from "../support/external-server.js";
 import type { PostgresCluster, ShutdownSignal } from "../support/postgres-cluster.js";
 import { runSql } from "../support/run-sql.js";
+import type { ServiceProcess } from "../support/service-process.js";
 import type { Traffic } from "../support/traffic.js";
-import type { SoakProcess } from "./soak-process.js";
 
 const END_SESSIONS = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'guest-forms'";
 
@@ -11,9 +11,9 @@ const END_SESSIONS = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHE
 interface Targets {
   cluster: PostgresCluster;
   /** The gateway to kill; the other one keeps running. */
-  gateway: SoakProcess;
+  gateway: ServiceProcess;
   /** The worker to kill; the other one keeps running. */
-  worker: SoakProcess;
+  worker: ServiceProcess;
   /** Undefined if the soak did not start it. */
   redis: ExternalServer | undefined;
   traffic: Traffic;
@@ -56,10 +56,10 @@ export function startInjector({ gateway, worker, cluster, redis, traffic }: Targ
   function listKinds(): [string, () => Promise<unknown>][] {
     const shutdown = SHUTDOWN_SIGNALS[Math.floor(random() * SHUTDOWN_SIGNALS.length)] ?? "SIGQUIT";
     const kinds: [string, () => Promise<unknown>][] = [
-      ["gateway killed", () => restart(gateway, () => gateway.stop("SIGKILL"))],
-      ["gateway stopped", () => restart(gateway, () => gateway.stop("SIGTERM"))],
-      ["worker killed", () => restart(worker, () => worker.stop("SIGKILL"))],
-      ["worker stopped", () => restart(worker, () => worker.stop("SIGTERM"))],
+      ["gateway killed", () => restart(gateway, () => gateway.kill())],
+      ["gateway stopped", () => restart(gateway, () => gateway.stop())],
+      ["worker killed", () => restart(worker, () => worker.kill())],
+      ["worker stopped", () => restart(worker, () => worker.stop())],
       [`Postgres restarted (${shutdown})`, () => restart(cluster, () => cluster.stop(shutdown))],
       ["Postgres frozen", freeze],
       ["client connections closed", async () => traffic.closeConnections()],
@@ -69,16 +69,10 @@ export function startInjector({ gateway, worker, cluster, redis, traffic }: Targ
     return kinds;
   }
 
-  const inRandomOrder = <Item>(items: Item[]): Item[] =>
-    items
-      .map((item) => ({ item, at: random() }))
-      .sort((one, other) => one.at - other.at)
-      .map(({ item }) => item);
-
   async function run(): Promise<void> {
     // Every kind once in random order, then again, so that a short run has all kinds.
     while (!signal.aborted) {
-      for (const [kind, inject] of inRandomOrder(listKinds())) {
+      for (const [kind, inject] of inRandomOrder(listKinds(), random)) {
         await sleep(randomBetween(1_000, 4_000), undefined, { signal }).catch(() => {});
         if (signal.aborted) return;
         const startedAt = performance.now();
@@ -100,3 +94,9 @@ export function startInjector({ gateway, worker, cluster, redis, traffic }: Targ
     },
   };
 }
+
+const inRandomOrder = <Item>(items: Item[], random: () => number): Item[] =>
+  items
+    .map((item) => ({ item, at: random() }))
+    .sort((one, other) => one.at - other.at)
+    .map(({ item }) => item);

@@ -1,25 +1,26 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, it } from "vitest";
-import { findViolations } from "../support/acknowledged.js";
+import { migrate } from "../../prisma/migrate.js";
+import { expectNothingLost } from "../support/acknowledged.js";
 import { afterFile } from "../support/after-file.js";
 import { findCommand } from "../support/describe-with-binary.js";
 import { createRedis } from "../support/external-server.js";
 import { asOperator, makeListing, openTestServices } from "../support/factories.js";
+import { makeFixture } from "../support/gateway-processes.js";
 import { mailEnv, openMailServer } from "../support/mail-server.js";
 import { restartablePort } from "../support/network.js";
 import { PostgresCluster } from "../support/postgres-cluster.js";
 import { scale } from "../support/rounds.js";
 import { makeTempFolder } from "../support/run-tool.js";
-import { firstSuccess, startPostgresService } from "../support/service.js";
+import { waitForEmails } from "../support/service.js";
+import { ServiceProcess } from "../support/service-process.js";
 import { countValues, quantile, seededRandom } from "../support/statistics.js";
 import { countStatuses, Traffic } from "../support/traffic.js";
 import { openReceiver } from "../support/webhook-receiver.js";
-import { checkEmails } from "./soak-emails.js";
 import { startInjector } from "./soak-fault-injector.js";
 import { judgeMemory, MIN_SOAK_MINUTES, memoryProbeEnv, readSamples } from "./soak-memory.js";
-import { createProcess } from "./soak-process.js";
-import { checkWebhooks } from "./soak-webhooks.js";
+import { checkEmails, checkWebhooks } from "./soak-messages.js";
 
 // `npm run soak` runs this test only. SOAK_SEED repeats the order of requests and faults.
 const MINUTES = readNumber("SOAK_MINUTES", scale(MIN_SOAK_MINUTES));
@@ -39,107 +40,94 @@ function readNumber(name: string, otherwise: number): number {
   return value;
 }
 
+/** Starts everything that the service needs, and a key holder with some listings and a webhook. */
+async function startDependencies() {
+  // Redis is used if it is installed.
+  const redisBinary = findCommand("redis-server");
+  const redis = redisBinary ? createRedis(redisBinary, await restartablePort()) : undefined;
+  await redis?.start();
+  const mailServer = await openMailServer();
+  const receiver = await openReceiver();
+  const cluster = await PostgresCluster.create();
+  afterFile(() => cluster.remove());
+  await migrate(cluster.url);
+  const { services, userId, listing, key, env } = await makeFixture(cluster.url, {
+    LOG_LEVEL: "warn",
+    ...mailEnv(mailServer.url),
+    WEBHOOK_ALLOW_PRIVATE_ADDRESSES: "true",
+    ...(redis && { REDIS_URL: `redis://127.0.0.1:${redis.port}` }),
+  });
+  const { webhooks } = asOperator(await openTestServices(env));
+  receiver.secrets.push((await webhooks.create({ url: receiver.url })).secret);
+  const listingIds = [listing.id];
+  while (listingIds.length < LISTINGS) listingIds.push((await makeListing(services, userId)).id);
+  return { redis, mailServer, receiver, cluster, key: key.key, env, listingIds };
+}
+
 it(
   "under mixed load with random faults, every response matches the contract, the database matches every acknowledged response, every guest gets an email, every create is heard by a webhook, every gateway recovers within 2 s of a restart of Postgres, and no process leaks memory",
   async () => {
+    const { redis, mailServer, receiver, cluster, key, env, listingIds } = await startDependencies();
     const folder = await makeTempFolder("soak");
-    // Redis is used if it is installed.
-    const redisBinary = findCommand("redis-server");
-    const redis = redisBinary ? createRedis(redisBinary, await restartablePort()) : undefined;
-    await redis?.start();
-    const mailServer = await openMailServer();
-    const receiver = await openReceiver();
-    const cluster = await PostgresCluster.create();
-    afterFile(() => cluster.remove());
-    const { fixture, waitForEmails } = await startPostgresService(cluster.url, {
-      gateways: 0,
-      settings: {
-        LOG_LEVEL: "warn",
-        ...mailEnv(mailServer.url),
-        WEBHOOK_ALLOW_PRIVATE_ADDRESSES: "true",
-        ...(redis && { REDIS_URL: `redis://127.0.0.1:${redis.port}` }),
-      },
-    });
-    const { webhooks } = asOperator(await openTestServices(fixture.env));
-    receiver.secrets.push((await webhooks.create({ url: receiver.url })).secret);
-    const listingIds = [fixture.listing.id];
-    while (listingIds.length < LISTINGS) listingIds.push((await makeListing(fixture.services, fixture.userId)).id);
-
-    const ports = [await restartablePort(), await restartablePort()];
     const memoryFile = (name: string) => join(folder, `${name}.memory`);
-    const gateway = (name: string, port = 0, more = {}) => {
-      const env = { ...fixture.env, ...more };
-      return createProcess(name, ["serve", "--no-worker", "--port", `${port}`], /^Listening on/, env);
-    };
-    const worker = (name: string, more = {}) =>
-      createProcess(name, ["worker"], /^Sending emails/, { ...fixture.env, ...more });
+    const create = (name: string, role: "gateway" | "worker", more: Record<string, string>) =>
+      new ServiceProcess(name, role, { ...env, ...more });
+    const ports = [await restartablePort(), await restartablePort()];
     const steady = [
-      gateway("steady gateway", ports[0], memoryProbeEnv(memoryFile("steady gateway"))),
-      worker("steady worker", memoryProbeEnv(memoryFile("steady worker"))),
+      create("steady gateway", "gateway", { PORT: `${ports[0]}`, ...memoryProbeEnv(memoryFile("steady gateway")) }),
+      create("steady worker", "worker", memoryProbeEnv(memoryFile("steady worker"))),
     ];
-    const [killedGateway, killedWorker] = [gateway("killed gateway", ports[1]), worker("killed worker")];
-    const processes = [...steady, killedGateway, killedWorker];
+    const gateway = create("killed gateway", "gateway", { PORT: `${ports[1]}` });
+    const worker = create("killed worker", "worker", {});
+    const processes = [...steady, gateway, worker];
     for (const each of processes) await each.start();
 
+    console.info(`Soak of ${MINUTES} minutes, SOAK_SEED=${SEED}`);
+    const startedAt = performance.now();
     const traffic = new Traffic({
       urls: ports.map((port) => `http://127.0.0.1:${port}`),
-      key: fixture.key.key,
+      key,
       listingIds,
       perSecond: PER_SECOND,
       mix: MIX,
-      random: seededRandom(SEED),
+      seed: SEED,
       expectsConnectionErrors: true,
     });
-    const targets = { cluster, gateway: killedGateway, worker: killedWorker, redis, traffic };
-    console.info(`Soak of ${MINUTES} minutes, SOAK_SEED=${SEED}`);
-    const startedAt = performance.now();
-    traffic.start();
-    const injector = startInjector(targets, seededRandom(SEED + 1));
+    const injector = startInjector({ cluster, gateway, worker, redis, traffic }, seededRandom(SEED + 1));
     await sleep(MINUTES * 60_000);
     const injected = await injector.stop();
     // The last fault may have been a restart of Postgres.
     await sleep(MAX_RECOVERY_MS);
-    const sentPerSecond = traffic.sentPerSecond(startedAt, performance.now());
+    const sentPerSecond = (1_000 * traffic.sent) / (performance.now() - startedAt);
     await traffic.stop();
     const memory = await Promise.all(
       steady.map(async ({ name }) => ({ name, ...judgeMemory(await readSamples(memoryFile(name))) })),
     );
-    await traffic.retryUnacknowledged();
+    const { forms } = await expectNothingLost(traffic, cluster.url);
     traffic.closeConnections();
-    await waitForEmails(EMAIL_TIMEOUT_MS);
+    await waitForEmails(cluster.url, EMAIL_TIMEOUT_MS);
 
-    const database = await findViolations(cluster.url, traffic.creates);
-    const emails = checkEmails(mailServer.received, traffic.creates, injected);
-    const webhookViolations = checkWebhooks(receiver.received, traffic.creates);
-    const recoveriesMs = injected
-      .flatMap(({ acceptingAt }) => acceptingAt ?? [])
-      .flatMap((at) => ports.map((_, gateway) => firstSuccess(traffic, gateway, at) - at));
+    const recoveriesMs = injected.flatMap(({ acceptingAt: at }) => (at ? traffic.servedAgainAt(at) - at : []));
     const latencies = traffic.samples.map(({ sentAt, receivedAt }) => receivedAt - sentAt);
     const faults = countValues(injected.map(({ kind }) => kind));
     console.info({
       requestsPerSecond: Math.round(sentPerSecond),
       responses: countStatuses(traffic.samples),
-      brokenConnections: traffic.connectionErrors,
       latencyMs: [0.5, 0.99, 1].map((q) => Math.round(quantile(latencies, q))),
       faults,
       recoveriesMs: recoveriesMs.map(Math.round),
-      forms: database.forms,
+      forms,
       emails: mailServer.received.length,
-      emailsRepeatedByKills: emails.repeatedByKills,
       webhooks: receiver.received.length,
     });
     console.info("Minimum memory in MB per quarter:", JSON.stringify(memory));
     expect([
-      ...traffic.violations,
-      ...database.violations,
-      ...emails.violations,
-      ...webhookViolations,
+      ...checkEmails(mailServer.received, traffic.creates, injected),
+      ...checkWebhooks(receiver.received, traffic.creates),
       ...receiver.errors,
       ...processes.flatMap(({ unexpectedExits }) => unexpectedExits),
     ]).toEqual([]);
-    expect(memory.map(({ name, verdict }) => `${name}: ${verdict}`)).toEqual(
-      steady.map(({ name }) => `${name}: steady`),
-    );
+    for (const { name, verdict } of memory) expect([name, verdict]).toEqual([name, "steady"]);
     expect(Math.max(...recoveriesMs), "ms from a restart of Postgres until every gateway succeeds").toBeLessThan(
       MAX_RECOVERY_MS,
     );

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { Services } from "../../server/access/context.js";
-import { uniqueCreate } from "../support/creates.js";
-import { asOperator, asUser, makeListing, makeUser, openTestServices } from "../support/factories.js";
+import { asOperator, asUser, openTestServices } from "../support/factories.js";
 import { makeFixture, startGatewayProcess } from "../support/gateway-processes.js";
 import { sendRequest } from "../support/http-client.js";
+import { type ListingOwner, makeListingOwner } from "../support/listing-owner.js";
 import { commandEnv } from "../support/mail-server.js";
 import { spawnCli } from "../support/processes.js";
 import { scale } from "../support/rounds.js";
@@ -23,20 +23,6 @@ async function startWorkerProcess(services: Services) {
   return worker;
 }
 
-interface Owner {
-  userId: string;
-  listingId: string;
-}
-
-async function addOwner(services: Services): Promise<Owner> {
-  const { id: userId } = await makeUser(services);
-  const { id: listingId } = await makeListing(services, userId);
-  return { userId, listingId };
-}
-
-const createForm = (services: Services, { userId, listingId }: Owner) =>
-  asUser(services, userId).forms.create(uniqueStay(listingId));
-
 /** The number of deliveries per state. */
 async function countStates({ db }: Services): Promise<Record<string, number>> {
   const { rows } = await db.pool.query("SELECT state, count(*)::int FROM webhook_deliveries GROUP BY 1");
@@ -47,13 +33,13 @@ const formIdOf = ({ event: { data } }: ReceivedWebhook) => ("form" in data ? dat
 
 test("a delivery whose worker is killed after the receiver has it, and before that is recorded, is sent again with the same webhook-id", async () => {
   const services = await openServices();
-  const owner = await addOwner(services);
+  const owner = await makeListingOwner(services);
   const held: (() => void)[] = [];
   const receiver = await openReceiver((response) => void held.push(() => response.writeHead(204).end()));
   const { secret } = await asUser(services, owner.userId).webhooks.create({ url: receiver.url });
   receiver.secrets.push(secret);
   const victim = await startWorkerProcess(services);
-  const form = await createForm(services, owner);
+  const form = await owner.addForm();
   await expect.poll(() => held.length, { timeout: 10_000 }).toBe(1);
   await victim.stop("SIGKILL");
   receiver.respond = (response) => response.writeHead(204).end();
@@ -77,7 +63,7 @@ test("a gateway that is killed while it creates forms leaves an event for each f
   for (let round = 0; round < scale(4); round++) {
     const { url, process } = await startGatewayProcess(fixture.env);
     const sending = Array.from({ length: 20 }, () =>
-      sendRequest(`${url}/v1/forms`, key.key, { method: "POST", body: uniqueCreate(fixture).body }),
+      sendRequest(`${url}/v1/forms`, key.key, { method: "POST", body: uniqueStay(fixture.listing.id) }),
     );
     const all = Promise.allSettled(sending);
     await Promise.any(sending);
@@ -93,12 +79,12 @@ test("a gateway that is killed while it creates forms leaves an event for each f
   expect(receiver.errors).toEqual([]);
 }, 300_000);
 
-test("10,000 events to 50 endpoints all arrive, correctly signed and each with one webhook-id, while one of two workers is killed every 5 s", async () => {
+test("thousands of events to 50 endpoints all arrive, correctly signed and each with one webhook-id, while one of two workers is killed every 5 s", async () => {
   const EVENTS = scale(2_000);
   const services = await openServices();
-  const owners = await Promise.all(Array.from({ length: 50 }, () => addOwner(services)));
+  const owners = await Promise.all(Array.from({ length: 50 }, () => makeListingOwner(services)));
   const receiver = await openReceiver();
-  /** The secret of each endpoint, by the last part of its path. */
+  /** The secret of each endpoint, by its owner. */
   const secrets = new Map<string, string>();
   for (const owner of owners) {
     const url = `${receiver.url}/${owner.userId}`;
@@ -120,7 +106,7 @@ test("10,000 events to 50 endpoints all arrive, correctly signed and each with o
   })();
   const started = performance.now();
   for (let created = 0; created < EVENTS; created += owners.length) {
-    const forms = await Promise.all(owners.map(async (owner) => ({ owner, form: await createForm(services, owner) })));
+    const forms = await Promise.all(owners.map(async (owner) => ({ owner, form: await owner.addForm() })));
     for (const { owner, form } of forms) owned.set(form.id, owner.userId);
   }
   await expect
@@ -148,24 +134,23 @@ test("10,000 events to 50 endpoints all arrive, correctly signed and each with o
 test("with 1,000 endpoints of which 100 hang, the deliveries to the others start within 2 s of the commit", async () => {
   const PER_OWNER = 20;
   const services = await openServices();
-  const owners = await Promise.all(Array.from({ length: 1_000 / PER_OWNER }, () => addOwner(services)));
+  const owners = await Promise.all(Array.from({ length: 1_000 / PER_OWNER }, () => makeListingOwner(services)));
   const hanging = await openReceiver(() => {});
   const others = await openReceiver();
-  const isHanging = (owner: Owner) => owners.indexOf(owner) % 10 === 0;
+  const isHanging = (owner: ListingOwner) => owners.indexOf(owner) % 10 === 0;
   for (const owner of owners) {
     const url = isHanging(owner) ? hanging.url : others.url;
     const { webhooks } = asUser(services, owner.userId);
     await Promise.all(Array.from({ length: PER_OWNER }, () => webhooks.create({ url })));
   }
   const worker = await startWorkerProcess(services);
-  for (const owner of owners.filter(isHanging))
-    for (let count = 0; count < 10; count++) await createForm(services, owner);
+  for (const owner of owners.filter(isHanging)) for (let count = 0; count < 10; count++) await owner.addForm();
   // As many as the owners of the 100 endpoints may have in flight.
   await expect.poll(() => hanging.received.length, { timeout: 10_000 }).toBeGreaterThanOrEqual(150);
   const committed = new Map<string, number>();
   for (let round = 0; round < scale(1); round++) {
     for (const owner of owners.filter((each) => !isHanging(each))) {
-      const { id } = await createForm(services, owner);
+      const { id } = await owner.addForm();
       committed.set(id, performance.now());
       await sleep(100);
     }

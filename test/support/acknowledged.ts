@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
+import { expect } from "vitest";
 import { runSql } from "./run-sql.js";
-import type { SentCreate } from "./traffic.js";
+import type { SentCreate, Traffic } from "./traffic.js";
 
 interface CheckOptions {
   /** Checks only forms on these listings. */
@@ -46,21 +47,25 @@ const ORPHANS: Record<string, string> = {
 };
 
 /**
- * Compares the database with the responses that clients got: every create is stored exactly once, equal to its response
- * and audited; every form matches its last acknowledged update; nothing else is stored. Returns a line per violation.
+ * Stops the traffic, repeats what was not acknowledged, and compares the database with the responses that clients got: every
+ * create is stored exactly once, equal to its response and audited; every form matches its last acknowledged update; nothing
+ * else is stored; no response violated a guarantee. Returns the number of forms.
  */
-export async function findViolations(
+export async function expectNothingLost(
+  traffic: Traffic,
   databaseUrl: string,
-  creates: SentCreate[],
   { listingIds, ignoredFields = [] }: CheckOptions = {},
-): Promise<{ forms: number; violations: string[] }> {
+): Promise<{ forms: number }> {
+  await traffic.stop();
+  await traffic.retryUnacknowledged();
   const rows = await runSql<FormRow>(databaseUrl, FORMS, [listingIds, ignoredFields]);
-  const violations = checkForms(rows, creates);
+  const violations = [...traffic.violations, ...checkForms(rows, traffic.creates)];
   for (const [what, from] of Object.entries(ORPHANS)) {
     const found = await runSql(databaseUrl, `SELECT FROM ${from}`);
     if (found.length > 0) violations.push(`${found.length} ${what}`);
   }
-  return { forms: rows.length, violations };
+  expect(violations).toEqual([]);
+  return { forms: rows.length };
 }
 
 function checkForms(rows: FormRow[], creates: SentCreate[]): string[] {

@@ -1,7 +1,5 @@
-import { randomUUID } from "node:crypto";
 import { Agent, type RequestOptions as HttpOptions, type IncomingHttpHeaders, request as sendHttp } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { FormV1 } from "../../server/forms/schema.js";
 import { countValues } from "./statistics.js";
 import { validateResponse } from "./validate-response.js";
 
@@ -73,6 +71,20 @@ export async function sendRequest(
   return { status: response.status, headers: response.headers, json, sentAt, receivedAt };
 }
 
+/** Reads all pages of the list of forms, or those after a cursor. Stops at a page that is not a success. */
+export async function readFormPages(url: string, key: string, limit: number, after = ""): Promise<TimedResponse[]> {
+  const pages: TimedResponse[] = [];
+  for (let cursor: string | null = after; cursor !== null; ) {
+    const page: TimedResponse = await sendRequest(
+      `${url}/v1/forms?limit=${limit}${cursor && `&cursor=${cursor}`}`,
+      key,
+    );
+    pages.push(page);
+    cursor = (page.json as { nextCursor?: string | null }).nextCursor ?? null;
+  }
+  return pages;
+}
+
 /** A reviver for JSON.parse that removes fields. */
 const withoutFields = (names?: readonly string[]) =>
   names && ((name: string, value: unknown) => (names.includes(name) ? undefined : value));
@@ -82,11 +94,6 @@ const BROKEN_CONNECTION_CODES = ["ECONNREFUSED", "ECONNRESET", "EPIPE"];
 /** Whether `sendRequest` rejected because the connection was refused or broke, as clients of a killed process see. */
 export const isBrokenConnection = (error: unknown) =>
   BROKEN_CONNECTION_CODES.includes((error as NodeJS.ErrnoException).code ?? "");
-
-/** For `catch`: returns undefined if the connection broke, and rejects for any other reason. */
-function ignoreBrokenConnection(error: unknown): undefined {
-  if (!isBrokenConnection(error)) throw error;
-}
 
 /** Concurrent clients and the outcomes of their requests so far. */
 export interface Load {
@@ -129,20 +136,3 @@ export const slowestMs = (responses: Pick<TimedResponse, "sentAt" | "receivedAt"
 
 /** An agent of a client that keeps one connection open. */
 export const singleConnectionAgent = () => new Agent({ keepAlive: true, maxSockets: 1 });
-
-/** Creates a form like a robust client: retries with the same Idempotency-Key until the create is acknowledged. */
-export async function createWithRetries(
-  url: string,
-  key: string,
-  body: unknown,
-  agent: Agent,
-): Promise<{ form: FormV1; attempts: number }> {
-  const headers = { "Idempotency-Key": randomUUID() };
-  for (let attempts = 1; ; attempts++) {
-    const create = sendRequest(`${url}/v1/forms`, key, { method: "POST", body, headers, agent });
-    const response = await create.catch(ignoreBrokenConnection);
-    if (response?.status === 201) return { form: response.json as FormV1, attempts };
-    if (attempts === 50) throw new Error(`no create in 50 attempts: ${response?.status}`);
-    await sleep(100);
-  }
-}

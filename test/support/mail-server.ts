@@ -150,6 +150,9 @@ export const commandEnv = ({ db }: Services, overrides: Record<string, string> =
   ...overrides,
 });
 
+/** The Message-ID of the guest's email, with the settings of `mailEnv`. */
+export const messageIdOf = (formId: string) => `<form-${formId}@example.com>`;
+
 /** Returns the environment of a process that sends through this mail server. */
 export const mailEnv = (SMTP_URL: string) => ({
   SMTP_URL,

@@ -3,11 +3,12 @@ import { Agent } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import type { FormBody, FormV1 } from "../../server/forms/schema.js";
+import { afterFile } from "./after-file.js";
 import { isBrokenConnection, type RequestOptions, sendRequest, type TimedResponse } from "./http-client.js";
-import { countValues } from "./statistics.js";
+import { countValues, seededRandom } from "./statistics.js";
 
-/** Relative frequency of each kind of request. */
-export interface RequestMix {
+/** Relative frequency of each kind of request, as whole numbers. */
+interface RequestMix {
   create: number;
   repeat: number;
   update: number;
@@ -24,8 +25,8 @@ export interface TrafficOptions {
   listingIds: string[];
   perSecond: number;
   mix: RequestMix;
-  /** Returns a number from 0 to below 1. */
-  random: () => number;
+  /** Of the order of requests. */
+  seed: number;
   /** True if the test kills gateways or closes connections. Otherwise a connection error is a violation. */
   expectsConnectionErrors?: boolean;
   /** Fields that only some of the gateways return. */
@@ -54,6 +55,7 @@ export interface ResponseSample {
   kind: keyof RequestMix;
   /** Index of the gateway in `urls`. */
   gateway: number;
+  /** 0 if the connection broke. */
   status: number;
   /** `performance.now()`. */
   sentAt: number;
@@ -64,39 +66,40 @@ export interface ResponseSample {
 const MAX_IN_FLIGHT_SECONDS = 3;
 
 /**
- * Clients that send requests at a constant rate without waiting for responses, and record what was acknowledged. Each
- * create has an Idempotency-Key. A failed create is retried with the same key.
+ * Clients that send requests at a constant rate without waiting for responses, until `stop`, and record what was
+ * acknowledged. Each create has an Idempotency-Key. A failed create is retried with the same key.
  */
 export class Traffic {
   readonly samples: ResponseSample[] = [];
   readonly creates: SentCreate[] = [];
   /** Responses that violate a guarantee. */
   readonly violations: string[] = [];
-  /** Requests whose connection broke, if that is expected. */
-  connectionErrors = 0;
-  /** `performance.now()` of each request that was sent, except further pages of a list. */
-  readonly #sentAt: number[] = [];
+  /** Requests that were sent, except further pages of a list. */
+  sent = 0;
   readonly #options: TrafficOptions;
+  readonly #random: () => number;
+  /** Each kind as often as its weight. */
+  readonly #kinds: (keyof RequestMix)[];
   readonly #acknowledged: SentCreate[] = [];
   #failed: SentCreate[] = [];
   /** Bodies of updates without a response, which may still take effect. */
   readonly #unconfirmed = new Set<FormBody>();
   #agents: Agent[];
   #isStopped = false;
-  #loop: Promise<void> = Promise.resolve();
+  readonly #loop: Promise<void>;
   readonly #inFlight = new Set<Promise<unknown>>();
 
   constructor(options: TrafficOptions) {
     this.#options = options;
+    this.#random = seededRandom(options.seed);
+    const weights = Object.entries(options.mix) as [keyof RequestMix, number][];
+    this.#kinds = weights.flatMap(([kind, weight]) => Array<keyof RequestMix>(weight).fill(kind));
     this.#agents = options.urls.map(newAgent);
-  }
-
-  start(): void {
-    this.#isStopped = false;
+    afterFile(() => this.closeConnections());
     this.#loop = this.#run();
   }
 
-  /** Stops sending, and waits for requests in flight. `start` resumes. */
+  /** Stops sending, and waits for requests in flight. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     await this.#loop;
@@ -113,10 +116,21 @@ export class Traffic {
     }
   }
 
-  /** Requests per second that were sent in an interval, at times of `performance.now()`. */
-  sentPerSecond(from: number, to: number): number {
-    return (1_000 * this.#sentAt.filter((at) => at >= from && at < to).length) / (to - from);
+  /**
+   * Returns when the last of the gateways first responded with success after this time, to a request of any or one of these
+   * kinds; infinity if one has not.
+   */
+  servedAgainAt(since: number, kinds?: readonly (keyof RequestMix)[]): number {
+    const served = this.samples.filter(
+      (sample) => sample.receivedAt > since && isSuccess(sample) && (kinds?.includes(sample.kind) ?? true),
+    );
+    const first = (gateway: number) => served.find((sample) => sample.gateway === gateway)?.receivedAt;
+    return Math.max(...this.#options.urls.map((_, gateway) => first(gateway) ?? Number.POSITIVE_INFINITY));
   }
+
+  /** The responses to requests that were sent in this interval. */
+  sentBetween = (from: number, to = Number.POSITIVE_INFINITY): ResponseSample[] =>
+    this.samples.filter(({ sentAt }) => sentAt >= from && sentAt < to);
 
   /** Closes all connections of the clients, also those with requests in flight. Later requests open new ones. */
   closeConnections(): void {
@@ -131,7 +145,7 @@ export class Traffic {
       const earlyMs = dueAt - performance.now();
       if (earlyMs > 1) await sleep(earlyMs);
       if (this.#inFlight.size >= MAX_IN_FLIGHT_SECONDS * this.#options.perSecond) continue;
-      this.#sentAt.push(performance.now());
+      this.sent++;
       const request: Promise<unknown> = this.#sendRandom().finally(() => this.#inFlight.delete(request));
       this.#inFlight.add(request);
     }
@@ -139,35 +153,24 @@ export class Traffic {
 
   #sendRandom(): Promise<unknown> {
     const create = this.#pick(this.#acknowledged);
-    switch (this.#pickKind()) {
+    switch (this.#pick(this.#kinds)) {
       case "create":
         return this.#send(this.#failed.shift() ?? this.#newCreate());
       case "repeat":
         return create ? this.#repeat(create) : this.#send(this.#newCreate());
       case "update":
         return create && !create.updates.isInFlight ? this.#update(create) : this.#list();
-      case "list":
-        return this.#list();
       case "fetch":
         return create ? this.#fetch(create) : this.#list();
       case "listing":
         return this.#request("listing", `/v1/listings/${this.#pick(this.#options.listingIds)}`);
+      default:
+        return this.#list();
     }
-  }
-
-  #pickKind(): keyof RequestMix {
-    const kinds = Object.entries(this.#options.mix) as [keyof RequestMix, number][];
-    const total = kinds.reduce((sum, [, weight]) => sum + weight, 0);
-    let remaining = this.#options.random() * total;
-    for (const [kind, weight] of kinds) {
-      remaining -= weight;
-      if (remaining < 0) return kind;
-    }
-    return "list";
   }
 
   #pick<Item>(items: readonly Item[]): Item | undefined {
-    return items[Math.floor(this.#options.random() * items.length)];
+    return items[Math.floor(this.#random() * items.length)];
   }
 
   #newCreate(): SentCreate {
@@ -188,7 +191,7 @@ export class Traffic {
       listingId: this.#pick(this.#options.listingIds) ?? "",
       checkInDate: new Date(begin).toISOString(),
       checkOutDate: new Date(begin + 86_400_000).toISOString(),
-      numberOfGuests: 1 + Math.floor(this.#options.random() * 6),
+      numberOfGuests: 1 + Math.floor(this.#random() * 6),
     };
   }
 
@@ -224,8 +227,8 @@ export class Traffic {
   async #fetch({ form }: SentCreate): Promise<void> {
     const response = await this.#request("fetch", `/v1/forms/${form?.id}`);
     if (response?.status !== 200) return;
-    const { id, publicId, createdAt } = response.json as FormV1;
-    if (!isDeepStrictEqual([id, publicId, createdAt], [form?.id, form?.publicId, form?.createdAt]))
+    const constant = ({ id, publicId, createdAt }: Partial<FormV1> = {}) => `${id} ${publicId} ${createdAt}`;
+    if (constant(response.json as FormV1) !== constant(form))
       this.violations.push(`the form ${form?.id} changed its id, publicId or createdAt`);
   }
 
@@ -247,9 +250,10 @@ export class Traffic {
   }
 
   async #request(kind: keyof RequestMix, path: string, options: RequestOptions = {}) {
-    const { urls, key, random, expectsConnectionErrors, ignoredFields } = this.#options;
-    const gateway = Math.floor(random() * urls.length);
+    const { urls, key, expectsConnectionErrors, ignoredFields } = this.#options;
+    const gateway = Math.floor(this.#random() * urls.length);
     const agent = this.#agents[gateway] as Agent;
+    const startedAt = performance.now();
     try {
       const response = await sendRequest(`${urls[gateway]}${path}`, key, { ...options, ignoredFields, agent });
       const { status, sentAt, receivedAt } = response;
@@ -258,9 +262,9 @@ export class Traffic {
       if (problem) this.violations.push(`${kind}: ${problem}`);
       return response;
     } catch (error) {
-      const isExpected = isBrokenConnection(error) && expectsConnectionErrors;
-      if (isExpected) this.connectionErrors++;
-      else this.violations.push(`${kind}: ${(error as Error).message}`);
+      this.samples.push({ kind, gateway, status: 0, sentAt: startedAt, receivedAt: performance.now() });
+      if (!expectsConnectionErrors || !isBrokenConnection(error))
+        this.violations.push(`${kind}: ${(error as Error).message}`);
       // Backoff, because a stopped gateway rejects connections immediately.
       await sleep(100);
       return undefined;
@@ -285,6 +289,8 @@ export function describeInvalidResponse({ status, headers, json }: TimedResponse
   if (status === 503 && isEnvelope && hasRetryAfter) return undefined;
   return `${status}, Retry-After ${headers["retry-after"]}: ${JSON.stringify(json)}`;
 }
+
+export const isSuccess = ({ status }: Pick<ResponseSample, "status">) => status === 200 || status === 201;
 
 export const countStatuses = (samples: Pick<ResponseSample, "status">[]) =>
   countValues(samples.map(({ status }) => status));
