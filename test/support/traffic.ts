@@ -281,7 +281,7 @@ const post = ({ key, body }: SentCreate): RequestOptions => ({
 });
 
 /** Returns what is wrong with a response: a failure must be a 503 error envelope with Retry-After. */
-export function describeInvalidResponse({ status, headers, json }: TimedResponse): string | undefined {
+function describeInvalidResponse({ status, headers, json }: TimedResponse): string | undefined {
   if (status === 200 || status === 201) return undefined;
   const { code, message, correlationId } = (json ?? {}) as Record<string, unknown>;
   const isEnvelope = code === "INTERNAL_ERROR" && typeof message === "string" && correlationId !== undefined;
