@@ -73,83 +73,6 @@ export class GuestFormsError extends Error {
 }
 
 /**
- * An error response. Thrown itself for codes that this version does not know, and, without a `code`, for responses that
- * do not come from the service: a proxy's HTML page, a redirect, invalid JSON, more than 10 MB, a list whose cursors repeat.
- */
-export class ApiError extends GuestFormsError {
-  /** HTTP status of the response. */
-  declare readonly status: number;
-  /** Seconds to wait before the next attempt, from `Retry-After`; undefined if the header is absent. */
-  declare readonly retryAfter: number | undefined;
-
-  constructor(message: string, details: ErrorDetails & { status: number }) {
-    super(message, details);
-  }
-}
-
-/** 401 `UNAUTHENTICATED`: the key is missing, malformed, unknown, revoked or expired. */
-export class UnauthenticatedError extends ApiError {
-  declare readonly code: "UNAUTHENTICATED";
-}
-
-/** 403 `FORBIDDEN`: a read-only key cannot create or update. */
-export class ForbiddenError extends ApiError {
-  declare readonly code: "FORBIDDEN";
-}
-
-/** 404 `RESOURCE_NOT_FOUND`: it does not exist or is out of the key's scope. The response is the same for both. */
-export class ResourceNotFoundError extends ApiError {
-  declare readonly code: "RESOURCE_NOT_FOUND";
-}
-
-/** 400 `INVALID_CURSOR`: the cursor was altered, or belongs to another list or `listingId`. List from the start. */
-export class InvalidCursorError extends ApiError {
-  declare readonly code: "INVALID_CURSOR";
-}
-
-/** 400 `VALIDATION_ERROR`: the input was rejected; {@link ValidationError.errors} lists every rejected field. */
-export class ValidationError extends ApiError {
-  declare readonly code: "VALIDATION_ERROR";
-  /** One entry per rejected field. */
-  readonly errors: readonly FieldError[];
-
-  constructor(message: string, details: ErrorDetails & { status: number }) {
-    super(message, details);
-    this.errors = details.errors ?? [];
-  }
-}
-
-/** 413 `PAYLOAD_TOO_LARGE`: the body exceeds the service's limit on bytes, fields or depth. */
-export class PayloadTooLargeError extends ApiError {
-  declare readonly code: "PAYLOAD_TOO_LARGE";
-}
-
-/** 429 `RATE_LIMITED`: too many requests; wait {@link ApiError.retryAfter} seconds. */
-export class RateLimitedError extends ApiError {
-  declare readonly code: "RATE_LIMITED";
-}
-
-/**
- * 422 `IDEMPOTENCY_KEY_REUSED`: this `Idempotency-Key` was already used with a different request body. If the booking
- * changed, update the form of the key, {@link IdempotencyKeyReusedError.formId}. Another booking needs its own key.
- */
-export class IdempotencyKeyReusedError extends ApiError {
-  declare readonly code: "IDEMPOTENCY_KEY_REUSED";
-  /** Id of the form that the key belongs to, which the service's message names; undefined if it is out of scope. */
-  readonly formId: string | undefined;
-
-  constructor(message: string, details: ErrorDetails & { status: number }) {
-    super(message, details);
-    this.formId = /\bform ([\da-f-]{36})\b/.exec(message)?.[1];
-  }
-}
-
-/** 500 or 503 `INTERNAL_ERROR`: the service failed (500) or is unavailable (503, with {@link ApiError.retryAfter}). */
-export class InternalError extends ApiError {
-  declare readonly code: "INTERNAL_ERROR";
-}
-
-/**
  * No complete response: the connection was refused, reset, or closed in the middle of the body (then `status` and
  * `headers` are set). A write may have taken effect; repeating the same call is safe. `cause` is a copy of the platform's
  * error.
@@ -165,26 +88,12 @@ export class TimeoutError extends ConnectionError {}
  */
 export class AbortError extends GuestFormsError {}
 
-/** The name of each class is written out, because bundlers shorten it. */
-const API_ERRORS: [code: KnownErrorCode, name: string, type: typeof ApiError][] = [
-  ["UNAUTHENTICATED", "UnauthenticatedError", UnauthenticatedError],
-  ["FORBIDDEN", "ForbiddenError", ForbiddenError],
-  ["RESOURCE_NOT_FOUND", "ResourceNotFoundError", ResourceNotFoundError],
-  ["INVALID_CURSOR", "InvalidCursorError", InvalidCursorError],
-  ["VALIDATION_ERROR", "ValidationError", ValidationError],
-  ["PAYLOAD_TOO_LARGE", "PayloadTooLargeError", PayloadTooLargeError],
-  ["RATE_LIMITED", "RateLimitedError", RateLimitedError],
-  ["IDEMPOTENCY_KEY_REUSED", "IdempotencyKeyReusedError", IdempotencyKeyReusedError],
-  ["INTERNAL_ERROR", "InternalError", InternalError],
-];
+/** Names classes for consoles, because bundlers shorten their own names. */
+export function nameErrors(classes: Record<string, { prototype: Error }>): void {
+  for (const [name, { prototype }] of Object.entries(classes)) prototype.name = name;
+}
 
-const OTHERS = { GuestFormsError, ApiError, ConnectionError, TimeoutError, AbortError };
-for (const [name, { prototype }] of Object.entries(OTHERS)) prototype.name = name;
-for (const [, name, { prototype }] of API_ERRORS) prototype.name = name;
-
-/** Returns the error class for a code of the error envelope. */
-export const errorClassFor = (code: string): typeof ApiError =>
-  API_ERRORS.find(([known]) => known === code)?.[2] ?? ApiError;
+nameErrors({ GuestFormsError, ConnectionError, TimeoutError, AbortError });
 
 /** Removes the key from a response: a proxy's page may echo request headers. */
 export const redact = (text: string, key: string): string => text.replaceAll(key, "[redacted]");

@@ -1,24 +1,26 @@
-export type { ApiKey } from "./api-key.js";
-export { type ClientOptions, type ClientOverrides, GuestForms, type RawRequestOptions } from "./client.js";
 export {
-  AbortError,
   ApiError,
-  ConnectionError,
-  type ErrorCode,
-  type ErrorDetails,
-  type FieldError,
   ForbiddenError,
-  GuestFormsError,
   IdempotencyKeyReusedError,
   InternalError,
   InvalidCursorError,
   PayloadTooLargeError,
   RateLimitedError,
   ResourceNotFoundError,
-  type ResponseHeaders,
-  TimeoutError,
   UnauthenticatedError,
   ValidationError,
+} from "./api-errors.js";
+export type { ApiKey } from "./api-key.js";
+export { type ClientOptions, type ClientOverrides, GuestForms, type RawRequestOptions } from "./client.js";
+export {
+  AbortError,
+  ConnectionError,
+  type ErrorCode,
+  type ErrorDetails,
+  type FieldError,
+  GuestFormsError,
+  type ResponseHeaders,
+  TimeoutError,
 } from "./errors.js";
 export { type CreateOptions, type FormListParams, type Forms, isKnownStatus } from "./forms.js";
 export { instantIn } from "./instant.js";

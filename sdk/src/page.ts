@@ -1,4 +1,5 @@
-import { ApiError, GuestFormsError } from "./errors.js";
+import { ApiError } from "./api-errors.js";
+import { GuestFormsError } from "./errors.js";
 import { isObject } from "./json.js";
 import { ApiPromise, attachCorrelationId } from "./promise.js";
 import { isResource } from "./resource.js";

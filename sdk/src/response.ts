@@ -1,12 +1,5 @@
-import {
-  ApiError,
-  errorClassFor,
-  type FieldError,
-  type GuestFormsError,
-  type ResponseHeaders,
-  redact,
-  truncate,
-} from "./errors.js";
+import { ApiError, errorClassFor } from "./api-errors.js";
+import { type FieldError, type GuestFormsError, type ResponseHeaders, redact, truncate } from "./errors.js";
 import { isObject, parseJson } from "./json.js";
 import type { ParsedResponse } from "./promise.js";
 import { type AbortSignalLike, type FetchResponse, runtime } from "./runtime.js";

@@ -1,11 +1,10 @@
+import { ApiError, RateLimitedError } from "./api-errors.js";
 import { type ApiKey, parseApiKey, resolveApiKey } from "./api-key.js";
 import { Deadline } from "./deadline.js";
 import {
   AbortError,
-  ApiError,
   ConnectionError,
   GuestFormsError,
-  RateLimitedError,
   type ResponseHeaders,
   sanitizeError,
   TimeoutError,
