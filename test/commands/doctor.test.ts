@@ -216,7 +216,7 @@ describe("doctor", () => {
     const mail = { ...MAIL, SMTP_URL: "smtp://127.0.0.1:1" };
     await sql("DELETE FROM worker_activity");
     expect(await check()).toBe("warning: No worker has sent a heartbeat: run `serve` or `worker`.");
-    await set("worker.without_mailer", "19 s");
+    await set("worker.without_mailer", "10 s");
     await set("worker.with_mailer", "21 s");
     expect(await check(mail)).toMatch(
       /^warning: No worker that sends mail is running: .* No retention run has ended yet\. Unless the worker has just started, /,
