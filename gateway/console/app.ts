@@ -25,7 +25,10 @@ export interface ConsoleDeps {
  * The console, at `/console` on the internal port: pages for operators, who sign in with INTERNAL_TOKEN and their name. The pages
  * call the procedures at `/console/trpc` as the operator with that name.
  */
-export function openConsole({ services, log, metrics, traceRequests }: ConsoleDeps, token: string) {
+export function openConsole(
+  { services, log, metrics, traceRequests }: ConsoleDeps,
+  token: string,
+): { handlers: RequestHandler[]; stop: () => void } {
   const history = keepHistory(services, metrics.registry);
   const procedures = createConsoleRouter(services, history);
   const sessions = new KnownSessions(new OperatorSessions(services.db, token));

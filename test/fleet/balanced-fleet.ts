@@ -1,4 +1,4 @@
-import { expect } from "vitest";
+import { vi } from "vitest";
 import { afterFile } from "../support/after-file.js";
 import { startHaproxy } from "../support/haproxy.js";
 import { sendRequest } from "../support/http-client.js";
@@ -25,7 +25,7 @@ export async function startBalancedFleet(env: Record<string, string>, key: strin
       await sendRequest(`${url}/v1/listings?limit=1`, key).catch(() => undefined);
       return gateway.log.includes('"listings.list"');
     };
-    await expect.poll(serves, { timeout: 20_000, interval: 100 }).toBe(true);
+    await vi.waitUntil(serves, { timeout: 20_000, interval: 100 });
   }
 
   await Promise.all(gateways.map((gateway) => gateway.start(spawn)));

@@ -84,11 +84,11 @@ export async function buildNextVersion(databaseUrl: string): Promise<Version> {
     "      numberOfPets: null,\n",
     `      numberOfPets: null,\n      ${NEW_FIELD}: null,\n`,
   );
-  // Builds, too.
   await writeMigration(folder, databaseUrl, "drill_note");
   await replaceOnce(schema, index, `  @@index([${NEW_FIELD}])\n${index}`);
   const [written = ""] = /\S+_index(?=:)/.exec(await writeMigration(folder, databaseUrl, "drill_note_index")) ?? [];
   await replaceOnce(join(written, "migration.sql"), "CREATE INDEX", "CREATE INDEX CONCURRENTLY");
+  for (const script of ["generate", "build"]) await run("npm", ["run", script], { cwd: folder });
   return new Version("the next version", folder);
 }
 
