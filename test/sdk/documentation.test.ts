@@ -158,3 +158,15 @@ test("every sample of the README and every example of the source compiles in str
   await writeFile(join(folder, "examples.ts"), EXAMPLES);
   expect(await compileWithSdk(folder, ["samples.ts", "examples.ts"])).toBe("");
 });
+
+test("every method has a description", () => {
+  const lines = ["client", "forms", "listings", "page", "promise", "testing"].flatMap((file) =>
+    readFileSync(join(SDK, `${file}.ts`), "utf8").split("\n"),
+  );
+  const methods = lines.flatMap((line, index) => {
+    const [, name] = /^ {2}(?:async )?(?!constructor|catch|finally|then)([a-z]\w+)(?:<.*>)?\(.*[({,]$/.exec(line) ?? [];
+    return name ? [{ name, isDescribed: lines[index - 1] === "   */" || /\*\/$/.test(lines[index - 1] ?? "") }] : [];
+  });
+  expect(methods.map(({ name }) => name)).toEqual(expect.arrayContaining(["withOptions", "create", "nextPage"]));
+  expect(methods.filter(({ isDescribed }) => !isDescribed)).toEqual([]);
+});
