@@ -35,11 +35,11 @@ export default defineConfig({
         // Tests mostly wait for Postgres or for processes.
         maxWorkers: availableParallelism() + 4,
         // Generous, for a loaded machine. Tests assert promised times themselves.
-        testTimeout: 60 * SECOND_MS,
+        testTimeout: 120 * SECOND_MS,
         hookTimeout: 180 * SECOND_MS,
       }),
       // Chromium.
-      suite("browser", { maxWorkers: AS_MANY_AS_CORES, testTimeout: 60 * SECOND_MS, hookTimeout: 180 * SECOND_MS }),
+      suite("browser", { maxWorkers: AS_MANY_AS_CORES, testTimeout: 180 * SECOND_MS, hookTimeout: 180 * SECOND_MS }),
       // Packages that are packed and installed.
       suite("release", { maxWorkers: AS_MANY_AS_CORES, testTimeout: 120 * SECOND_MS, hookTimeout: 300 * SECOND_MS }),
       // The recipes of CONTRIBUTING.md, applied to a copy of the repository.
