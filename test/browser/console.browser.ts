@@ -97,7 +97,7 @@ it("no page overflows, cuts texts, has a contrast below 4.5, or a barrier that a
     { expected: EXPECTED },
   );
   expect(faults).toEqual([]);
-}, 180_000);
+}, 600_000);
 
 it("no dialog overflows, cuts texts, has a contrast below 4.5, or a barrier that axe finds", async () => {
   const faults: string[] = [];
@@ -128,7 +128,7 @@ it("no dialog overflows, cuts texts, has a contrast below 4.5, or a barrier that
     await submit(shown, "I have saved it");
   });
   expect(faults).toEqual([]);
-}, 180_000);
+}, 600_000);
 
 it("nor does the sign-in, also after a wrong token", async () => {
   await visit(
