@@ -87,8 +87,7 @@ describe("the worker deletes", () => {
     expect(trail.map(({ action }) => action)).toEqual(["form.created"]);
   });
 
-  const PAST = "2020-01-01T00:00:00Z";
-  const FUTURE = "2100-01-01T00:00:00Z";
+  const [PAST, FUTURE] = ["2020-01-01T00:00:00Z", "2100-01-01T00:00:00Z"];
 
   test("of the emails that ended EMAIL_RETENTION_DAYS ago those sent, and those that were not if the check-out is as long ago", async () => {
     /** State, time since its end, check-out, and whether it is kept. */
@@ -166,9 +165,8 @@ describe("the worker deletes", () => {
       await runWorker();
       expect(await keys()).toEqual(left);
     }
-    for (const key of ["future", undefined, "another"]) {
+    for (const key of ["future", undefined, "another"])
       expect(await owner.create(future, key)).toEqual({ form: first.form, replayed: true });
-    }
     // A retry whose key is forgotten cannot be told from a rebooked stay.
     await run("UPDATE forms SET status = 'CHECKED_OUT'");
     expect((await owner.create(late, "late")).replayed, "90 days after check-out").toBe(true);
@@ -286,13 +284,12 @@ describe("the worker deletes", () => {
     const lock = await blockBatches(table);
     await startTestWorker(services);
     await waitForBlocked(1);
-    for (const key of ["old 1", "new", undefined]) {
+    for (const key of ["old 1", "new", undefined])
       expect(await owner.create(owner.body, key)).toEqual({ form, replayed: true });
-    }
     const other = { ...owner.body, numberOfGuests: 9 };
     expect(await catchErrorCode(owner.create(other, "old 2"))).toBe("IDEMPOTENCY_KEY_REUSED");
-    const created = await owner.create({ ...other, guestEmail: "other@example.com" }, "newer");
-    expect(created.replayed).toBe(false);
+    const another = { ...other, guestEmail: "other@example.com" };
+    expect((await owner.create(another, "newer")).replayed).toBe(false);
     await owner.forms.update({ id: form.id, ...other });
     await owner.forms.setStatus({ id: form.id, status: "COMPLETED" });
     expect((await owner.forms.list({})).items).toHaveLength(2);

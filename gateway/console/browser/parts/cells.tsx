@@ -27,7 +27,7 @@ const idLink =
     </a>
   );
 
-/** Links with the name of what they lead to, or the first characters of its id until that is known. */
+// Links have the name of what they lead to, or the first characters of its id until that is known.
 
 export const FormLink = idLink("/console/forms/");
 export const TraceLink = idLink("/console/trace?id=");
