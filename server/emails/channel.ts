@@ -97,20 +97,10 @@ async function sendInvitation({ services, templates, mailer, log }: EmailDeps, r
     return "expired";
   }
   const to = open(services.keyring.email, guestEmail, formId);
-  await mailer.send(composeInvitation(services.settings, templates, { ...noticeOf(row), formId, to }), to);
+  await mailer.send(composeInvitation(services.settings, templates, { ...row, formId, to }), to);
   log.info({ ...row.facts, to: maskEmail(to) }, sentMessage(mailer));
   return "sent";
 }
-
-const noticeOf = ({ publicId, checkInDate, checkOutDate, numberOfGuests, listing, host, repeatId }: ClaimedEmail) => ({
-  publicId,
-  checkInDate,
-  checkOutDate,
-  numberOfGuests,
-  listing,
-  host,
-  repeatId,
-});
 
 /** Notifies the owner of a webhook endpoint that it was disabled. */
 async function notifyOwner({ services, mailer, log }: EmailDeps, row: ClaimedEmail): Promise<string> {

@@ -1,20 +1,11 @@
+import type { FormV1 } from "../forms/schema.js";
+import type { OperatorListing } from "../listings/schema.js";
 import { firstOwnerOf } from "../memberships/first-owner.js";
 
 /** What the database stores about a form, its listing and the listing's owner. */
-export interface InvitationFacts {
+export interface InvitationFacts extends Pick<FormV1, "checkInDate" | "checkOutDate" | "numberOfGuests"> {
   publicId: string;
-  checkInDate: string | null;
-  checkOutDate: string | null;
-  numberOfGuests: number | null;
-  listing: {
-    title: string;
-    address: string;
-    zipCode: string;
-    city: string;
-    country: string;
-    timezone: string;
-    language: string | null;
-  };
+  listing: Pick<OperatorListing, "title" | "address" | "zipCode" | "city" | "country" | "timezone" | "language">;
   /** Null if the listing has no owner. */
   host: { name: string | null; email: string } | null;
 }

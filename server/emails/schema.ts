@@ -45,4 +45,6 @@ export const previewInput = z.strictObject({ formId: resourceId, language: langu
 /** The invitation as a mail client gets it, in the language of its templates. */
 export const invitation = z.object({ language: z.string(), subject: z.string(), text: z.string(), html: z.string() });
 
+export type Invitation = z.infer<typeof invitation>;
+
 export const emailCounts = z.record(z.enum(UNSENT_EMAIL_STATES), z.int());

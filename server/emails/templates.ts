@@ -5,16 +5,9 @@ import type { InvitationFacts } from "./facts.js";
 import { fileOf, languageOf, readFolder } from "./folder.js";
 import { LAYOUT, type Part } from "./layout.js";
 import { addsLink, findLinks } from "./links.js";
+import type { Invitation } from "./schema.js";
 import { TEXTS } from "./texts.js";
 import { type Variables, variablesOf, withoutTenantTexts } from "./variables.js";
-
-export interface Invitation {
-  /** Language of the templates. */
-  language: string;
-  subject: string;
-  text: string;
-  html: string;
-}
 
 interface PartTemplate {
   source: string;
@@ -79,7 +72,7 @@ function builtIn(language: string, part: Part): string | undefined {
   const texts = new Map(Object.entries(TEXTS[new Intl.Locale(language).language] ?? {}));
   if (texts.size === 0) return undefined;
   return LAYOUT[part].replace(/\[\[(\w+)\]\]/g, (_, name) => {
-    const text = texts.get(name);
+    const text = texts.get(name) ?? "";
     // The direction of a value does not change the order of the words around it.
     return part === "html" ? text.replace(/\{\{.*?\}\}/g, "<bdi>$&</bdi>") : text;
   });

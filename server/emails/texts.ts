@@ -1,55 +1,37 @@
-/** The texts of the invitation in one language: Liquid over the variables, without `<`, `>` and `&`. */
-export interface Texts {
+const EN = {
   /** At most 29 characters besides the title, which has at most 30, so that clients show all of it. */
-  subject: string;
+  subject: "Guest form to fill in: {{ listing.shortTitle }}",
   /** Between a label and its value. */
-  colon: string;
-  heading: string;
-  greeting: string;
-  invitation: string;
-  address: string;
-  checkIn: string;
-  checkOut: string;
-  guests: string;
-  localTimes: string;
-  deadline: string;
+  colon: ":",
+  heading: "Registration for your stay",
+  greeting: "Hello,",
+  invitation:
+    "Your host{% if host.name %}, {{ host.name }},{% endif %} asks you to fill in the guest registration form for your stay at “{{ listing.title }}”.",
+  address: "Address",
+  checkIn: "Check-in",
+  checkOut: "Check-out",
+  guests: "Guests",
+  localTimes: "All times are local to the property ({{ stay.timeZone }}).",
+  deadline: "Please fill it in before you arrive, by {{ stay.deadline }}.",
   /** If the check-in has passed. */
-  overdue: string;
-  button: string;
+  overdue: "Please fill it in as soon as you can.",
+  button: "Fill in the form",
   /** In front of the link. */
-  link: string;
-  keepPrivate: string;
+  link: "If the button does not work, open this link in your browser:",
+  keepPrivate: "This link is for you only: anyone who has it can open your form.",
   /** Why the guest gets the email. */
-  why: string;
-  sentBy: string;
-  contact: string;
-  privacy: string;
-}
+  why: "You are receiving this automatic message because your email address was given for this stay. If this is not your stay, please ignore this message.",
+  sentBy: "Sent by {{ sender.name }} on behalf of your host.",
+  contact: "Questions? {{ sender.contact }}",
+  privacy: "How your data is protected:",
+};
 
-/** The languages that need no templates of the operator. */
-export const TEXTS: Record<string, Texts> = {
-  en: {
-    subject: "Guest form to fill in: {{ listing.shortTitle }}",
-    colon: ":",
-    heading: "Registration for your stay",
-    greeting: "Hello,",
-    invitation:
-      "Your host{% if host.name %}, {{ host.name }},{% endif %} asks you to fill in the guest registration form for your stay at “{{ listing.title }}”.",
-    address: "Address",
-    checkIn: "Check-in",
-    checkOut: "Check-out",
-    guests: "Guests",
-    localTimes: "All times are local to the property ({{ stay.timeZone }}).",
-    deadline: "Please fill it in before you arrive, by {{ stay.deadline }}.",
-    overdue: "Please fill it in as soon as you can.",
-    button: "Fill in the form",
-    link: "If the button does not work, open this link in your browser:",
-    keepPrivate: "This link is for you only: anyone who has it can open your form.",
-    why: "You are receiving this automatic message because your email address was given for this stay. If this is not your stay, please ignore this message.",
-    sentBy: "Sent by {{ sender.name }} on behalf of your host.",
-    contact: "Questions? {{ sender.contact }}",
-    privacy: "How your data is protected:",
-  },
+/**
+ * The texts of the invitation in the languages that need no templates of the operator: Liquid over the variables, without `<`, `>`
+ * and `&`.
+ */
+export const TEXTS: Record<string, typeof EN> = {
+  en: EN,
   de: {
     subject: "Anmeldeformular ausfüllen: {{ listing.shortTitle }}",
     colon: ":",

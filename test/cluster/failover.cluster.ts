@@ -3,7 +3,6 @@ import pg from "pg";
 import { afterAll, expect, it } from "vitest";
 import { expectNothingLost } from "../support/acknowledged.js";
 import type { InstalledPostgres } from "../support/installed-postgres.js";
-import { runCli } from "../support/processes.js";
 import { scale } from "../support/rounds.js";
 import { runSql } from "../support/run-sql.js";
 import { MAX_RESPONSE_MS, startService, waitForEmails } from "../support/service.js";
@@ -79,16 +78,6 @@ async function expectNoCommit(server: InstalledPostgres): Promise<void> {
   await server.kill();
   expect(await write).toBe("lost");
 }
-
-it("no gateway and no worker starts on the standby", async () => {
-  const { env } = service.fixture;
-  const DATABASE_URL = postgres.standby.url();
-  for (const command of ["serve", "worker"]) {
-    const { stderr, code } = await runCli([command], { env: { ...env, PORT: "0", DATABASE_URL } });
-    expect([command, code]).toEqual([command, 1]);
-    expect(stderr).toMatch(/ is a standby: set DATABASE_URL to the primary\./);
-  }
-});
 
 it("if the primary is killed and the standby promoted, every gateway writes again within 2 s of the promotion, and every request is answered within 3 s", async () => {
   const recoveriesMs: number[] = [];

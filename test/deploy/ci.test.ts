@@ -40,16 +40,34 @@ test.each([
   expect(status).toBe(1);
 });
 
+/** The suites that these scripts of `.ci` run, with the filters of their files. */
+const readSuites = (...scripts: string[]) =>
+  scripts
+    .map((name) => readFileSync(join(packageRoot(), ".ci", name), "utf8").replaceAll("\\\n", " "))
+    .flatMap((script) => [...script.matchAll(/\.ci\/suite (\S+)(.*)/g)])
+    .map(([, suite, filters = ""]) => ({ suite, filters: filters.trim().split(/ +/) }));
+
+/** The files of all suites, in `test/`. */
+const SUITE_FILES = readdirSync(join(packageRoot(), "test"), { recursive: true, encoding: "utf8" })
+  .filter((file) => /\.[a-z-]+\.ts$/.test(file) && !file.endsWith(".test-d.ts"))
+  .map((file) => ({ path: `test/${file}`, suite: file.split(".").at(-2) }));
+
 test("every file of every suite is run by `.ci/run` or `.ci/nightly`", () => {
-  const scripts = ["run", "nightly"].map((name) => readFileSync(join(packageRoot(), ".ci", name), "utf8")).join("\n");
-  const commands = [...scripts.matchAll(/\.ci\/suite (\S+)(.*)/g)].map(([, suite, filters = ""]) => ({
-    suite,
-    filters: filters.trim().split(" "),
-  }));
-  const isRun = (file: string) =>
-    commands.some(({ suite, filters }) => file.endsWith(`.${suite}.ts`) && filters.some((part) => file.includes(part)));
-  const files = readdirSync(join(packageRoot(), "test"), { recursive: true, encoding: "utf8" });
-  const ofSuites = files.filter((file) => /\.[a-z-]+\.ts$/.test(file) && !/\.(test|test-d)\.ts$/.test(file));
-  expect(ofSuites.length).toBeGreaterThan(50);
-  expect(ofSuites.filter((file) => !isRun(file))).toEqual([]);
+  const suites = readSuites("run", "nightly");
+  const files = SUITE_FILES.filter(({ suite }) => suite !== "test");
+  expect(files.length).toBeGreaterThan(50);
+  const isRun = ({ path, suite }: (typeof files)[number]) =>
+    suites.some((run) => run.suite === suite && run.filters.some((filter) => path.includes(filter)));
+  expect(files.filter((file) => !isRun(file))).toEqual([]);
+});
+
+// Vitest ignores a filter that matches no file, if another one does.
+test("every filter of a suite in `.ci` matches a file", () => {
+  const filters = readSuites("run", "nightly", "node-versions").flatMap(({ suite, filters }) =>
+    filters.map((filter) => ({ suite, filter })),
+  );
+  expect(filters.length).toBeGreaterThan(30);
+  const matches = ({ suite, filter }: (typeof filters)[number]) =>
+    SUITE_FILES.some((file) => file.suite === suite && file.path.includes(filter));
+  expect(filters.filter((one) => !matches(one))).toEqual([]);
 });
