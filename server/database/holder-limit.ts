@@ -59,6 +59,11 @@ export class HolderLimit {
     return this.#waiting;
   }
 
+  /** Key holders with work in this process. */
+  get holders(): number {
+    return this.#holders.size;
+  }
+
   /** Returns `db` for the work of one key holder. After `signal` aborts, no work is started. */
   bound(db: HolderDb, holderId: string, signal: StopSignal): HolderDb {
     return {

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { appRouter } from "../../server/router.js";
 import { makeKey, makeUser } from "../support/factories.js";
 import { startTestGateway } from "../support/gateway.js";
+import { exchange } from "../support/http-client.js";
 import { makeListingOwner } from "../support/listing-owner.js";
 import { freePort } from "../support/network.js";
 import { UUID } from "../support/public-fields.js";
@@ -108,6 +109,24 @@ describe("INTERNAL_TOKEN", () => {
 });
 
 describe("errors of the internal port", () => {
+  test.each(["authorization", "x-user-id", "idempotency-key"])("%s sent twice is VALIDATION_ERROR", async (name) => {
+    const sent = { authorization: `Bearer ${TOKEN}`, "x-user-id": userId, "idempotency-key": "once" };
+    const headers = Object.entries({ ...sent, "content-type": "application/json" }).flatMap((header) =>
+      header[0] === name ? [...header, ...header] : header,
+    );
+    const { hostname, port } = new URL(url);
+    const options = {
+      hostname,
+      port,
+      path: "/trpc/forms.create",
+      method: "POST",
+      headers: ["host", hostname, ...headers],
+    };
+    const { status, text } = await exchange(options, ["{}"], 20_000);
+    expect(status).toBe(400);
+    expect(text).toContain(JSON.stringify([{ field: name, issue: "must be sent once" }]));
+  });
+
   test("an error has the code, the rejected fields and the correlation id", async () => {
     const call = user.forms.create.mutate(fixedStay(listingId, { numberOfGuests: 0, checkInDate: "soon" }));
     expect(await errorOf(call)).toEqual({

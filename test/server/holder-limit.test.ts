@@ -106,6 +106,11 @@ test("a failed request passes its turn on", async () => {
   expect((await owner.forms.list({ limit: 1 })).items).toHaveLength(1);
 });
 
+test("a key holder without requests takes no memory", async () => {
+  await whileBlocked(PER_HOLDER + 1, async () => expect(services.holderLimit.holders).toBe(1));
+  expect(services.holderLimit.holders).toBe(0);
+});
+
 test("a request whose deadline passes while it waits is not executed", async () => {
   const deadline = new AbortController();
   const { forms } = asUser(services, owner.userId, { signal: deadline.signal });
