@@ -93,11 +93,12 @@ it("if the primary is killed and the standby promoted, every gateway writes agai
   service.expectResponsesInTime(traffic.samples);
 });
 
-it("an old primary that was suspended while the standby was promoted acknowledges no write and gets no connection when it resumes", async () => {
+it("an old primary that was suspended while the standby was promoted acknowledges no write and gets no connection when it resumes, and every request is answered within 3 s", async () => {
   const old = postgres.primary;
   const resume = await old.suspend();
   await postgres.promoteStandby();
   await waitUntilAllSucceed();
+  service.expectResponsesInTime(traffic.samples);
   resume();
   await expectUnused(old);
   await expectNoCommit(old);
