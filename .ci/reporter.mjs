@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import pg from "pg";
 
-/** The errors of a test, or of the hooks of a suite or file. */
+/** The errors of a test, or of the hooks of a `describe` or file. */
 function failuresOf(task) {
   const errors = task.type === "test" ? task.result().errors : task.errors();
   const name = [task.module?.relativeModuleId ?? task.relativeModuleId, task.fullName].filter(Boolean).join(": ");

@@ -3,8 +3,8 @@ import { A_LANGUAGE, canonicalLanguage } from "./languages.js";
 import { boolean, HOST_NAME, host, httpUrl, integer, isHttpUrl, isOrigin, shortText, url } from "./setting-values.js";
 
 /**
- * Every environment variable with its unit, default and purpose. Only `readSettings` reads the environment. Errors never
- * show the value of a `secret` setting.
+ * Every environment variable with its unit, default and purpose. Only `readSettings` reads their values. Errors never show the
+ * value of a `secret` setting.
  */
 export const settingsSchema = z.object({
   DATABASE_URL: url(["postgres", "postgresql"])
@@ -20,7 +20,7 @@ export const settingsSchema = z.object({
       "`guest-forms migrate` then stores the settings with the role.",
   ),
   DATABASE_POOL_SIZE: integer(1, 1000, 10).describe(
-    "Maximum number of connections per process for requests. It opens one more for /readyz, and the worker in it " +
+    "Maximum number of connections per process for requests. It opens two more for /readyz, and the worker in it " +
       "eight more.",
   ),
   DATABASE_CONNECTIONS_PER_HOLDER: integer(1, 1000, 3).describe(

@@ -114,7 +114,7 @@ interface ServiceErrorOptions {
   message?: string;
   /** The rejected fields; for VALIDATION_ERROR only. */
   errors?: FieldError[];
-  /** HTTP status, if it differs from the code's default (405, 415, 503). */
+  /** HTTP status, if it differs from the code's default (405, 408, 415, 417, 431, 503). */
   status?: number;
   /** Seconds until a retry makes sense; at least 1. */
   retryAfter?: number;

@@ -12,7 +12,7 @@ const HEALTH_TTL_MS = 15_000;
 
 export type ConsoleRouter = ReturnType<typeof createConsoleRouter>;
 
-/** The procedures of the service without imports, erasure and rotation, and those of the first page. */
+/** The procedures of the service without `onboarding`, `people` and `secrets`, and those of the first page. */
 export function createConsoleRouter(services: Services, history: History) {
   const { db, settings } = services;
   const readFigures = memoize(FIGURES_TTL_MS, () =>

@@ -92,7 +92,7 @@ export async function checkDatabase(_context: CheckContext, db: Db): Promise<Che
   return ok(`PostgreSQL ${server?.version}, database ${server?.name}.`);
 }
 
-/** Each process expires API keys by its own clock, within 1 second (gateway/docs/contract.md#authentication). */
+/** Beyond this, times in logs and the `webhook-timestamp` mislead people, and receivers of webhooks. */
 const MAX_CLOCK_SKEW_MS = 1_000;
 
 /** Checks of the database, in the order in which they are printed. */
@@ -256,7 +256,6 @@ function isWithinEdits(edits: number, one: string, other: string): boolean {
 /** The maximum number of connections that the processes open, and the number that Postgres allows. */
 async function countConnections({ settings, processes, worker }: CheckContext, db: Db) {
   const perWorker = worker ? WORKER_CONNECTIONS : 0;
-  // One more is for /readyz.
   const needed = processes * (settings.DATABASE_POOL_SIZE + READINESS_CONNECTIONS + perWorker);
   // Behind a pooler, Postgres' limits do not apply to these connections.
   if (!settings.DATABASE_PREPARED) return { needed, allowed: Number.POSITIVE_INFINITY };

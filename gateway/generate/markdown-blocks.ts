@@ -1,5 +1,5 @@
 import { ERRORS, type ErrorCode, type ErrorEntry } from "../../server/errors.js";
-import { FORM_STATUSES, STAGES, STATUS_MEANINGS } from "../../server/forms/status.js";
+import { ANY_ENDED_STATUS, FORM_STATUSES, STAGES, STATUS_MEANINGS } from "../../server/forms/status.js";
 import { EVENTS } from "../../server/webhooks/event-schema.js";
 import { listSettings } from "../cli/help.js";
 import { componentFields, type Field, isPage, nameOf, type OpenApiDocument, refOf, typesOf } from "../openapi/read.js";
@@ -34,6 +34,7 @@ export const markdownBlocks = (document: OpenApiDocument): Record<string, string
     ["status", "meaning"],
     FORM_STATUSES.map((status) => [code(status), STATUS_MEANINGS[status]]),
   ),
+  ended: `A form has ended if it is ${ANY_ENDED_STATUS}.`,
   errors: table(
     ["code", "status", "condition"],
     ERROR_FACTS.flatMap(([name, { status, condition, also = {} }]) => [

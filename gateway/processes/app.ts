@@ -39,7 +39,7 @@ export interface AppDeps {
   traceRequests: RequestHandler | undefined;
 }
 
-/** The public application. It does not listen: `start.ts` does. */
+/** The public application. It does not listen: `gateway.ts` does. */
 export function createApp(deps: AppDeps): Express {
   const { services, log, lifecycle } = deps;
   const { settings } = services;

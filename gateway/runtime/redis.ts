@@ -97,7 +97,7 @@ async function withTimeout<Result>(ms: number, work: Promise<Result>): Promise<R
   let isDone = false;
   const timeout = new Promise<never>((_, reject) => {
     const fail = () => reject(new Error(`no reply within ${ms} ms`));
-    // Commands are written at the end of a iteration of the event loop, and responses read in the next. In a burst of requests
+    // Commands are written at the end of an iteration of the event loop, and responses read in the next. In a burst of requests
     // an iteration may take longer than Redis.
     setImmediate(() => {
       if (!isDone) timer = setTimeout(() => setImmediate(fail), ms);

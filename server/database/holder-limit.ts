@@ -28,7 +28,7 @@ const BUSY = "Too many of your requests are in progress. Send fewer at a time, a
 /** Work that may wait per connection of a key holder. */
 const WAITING_PER_CONNECTION = 100;
 /** Requests that are rejected in one iteration of the event loop: those that arrived together also time out together. */
-const REJECTIONS_PER_TURN = 16;
+const REJECTIONS_PER_ITERATION = 16;
 
 /**
  * Bounds what each key holder has in flight at the database. Further statements and transactions of this key holder wait here,
@@ -105,7 +105,7 @@ export class HolderLimit {
    */
   readonly #expire = (holder: Holder): void => {
     const now = performance.now();
-    let remaining = REJECTIONS_PER_TURN;
+    let remaining = REJECTIONS_PER_ITERATION;
     for (const waiter of holder.waiting) {
       if (waiter.until > now) {
         setTimeout(this.#expire, waiter.until - now, holder).unref();

@@ -3,6 +3,7 @@ import { EXAMPLE_LISTING_ID } from "../constants.js";
 import { inAppProcedure, operatorProcedure, readingProcedure, router, writingProcedure } from "../trpc.js";
 import { getAnyForm, getForm, getFormByPublicId, listAllForms, listForms } from "./read-forms.js";
 import * as schema from "./schema.js";
+import { ANY_ENDED_STATUS } from "./status.js";
 import { createForm, setParty, setStatus, updateFormStay } from "./write-form.js";
 
 const BREAKS_RULE = "the stay breaks a rule of the listing.";
@@ -22,7 +23,7 @@ export const formsRouter = router({
           "Creates a form on a listing in the key's scope. Requires a read-write key. Repeating a request never creates a " +
           "second form and never notifies the guest twice: it returns the original response with " +
           "`Idempotent-Replayed: true`. Requests with equal bodies are one form. For an equal stay after that form was " +
-          "updated, or is `REJECTED`, `INVALIDATED` or `CHECKED_OUT`, send a new `Idempotency-Key`.",
+          `updated, or is ${ANY_ENDED_STATUS}, send a new \`Idempotency-Key\`.`,
         successDescription: "The created form, or on a replay the form that an earlier equal request created.",
         requestHeaders: z.object({ "Idempotency-Key": schema.idempotencyKey }),
         responseHeaders: z.object({ "Idempotent-Replayed": schema.idempotentReplayed }),

@@ -22,6 +22,11 @@ export function nextStatuses(status: string): readonly string[] {
 /** What `setStatus` accepts. */
 export const STATUS_RULE = `must be one of ${KNOWN_STATUSES.join(", ")}; if forced, 1 to 32 of the characters A-Z and _`;
 
+/** `A`, `B` or `C`, for the documents. */
+export const ANY_ENDED_STATUS = new Intl.ListFormat("en-GB", { type: "disjunction" }).format(
+  ENDED_STATUSES.map((status) => `\`${status}\``),
+);
+
 /** The public statuses. Any other stored value is projected as UNKNOWN. */
 export const FORM_STATUSES = [...STAGES.flat(), "UNKNOWN"] as const;
 

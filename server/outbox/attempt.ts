@@ -26,7 +26,7 @@ export interface Channel<Row extends Claimed = Claimed, Ending extends Outcome =
   isQuiet?: true;
   /** Claims rows that are due; see `claimValues`. */
   claim(values: ReturnType<typeof claimValues>): Promise<Row[]>;
-  /** Makes an attempt. Rejects with SendingFailed if another one may succeed. */
+  /** Makes an attempt. Rejects with SendingFailed if the receiver does not accept it. After any other error it is made again. */
   send(row: Row): Promise<Ending>;
   /** The outcome of an attempt that has failed with `error`. */
   toFailure(row: Row, failure: Outcome, error: unknown): Ending;

@@ -36,7 +36,7 @@ type InFlight = Record<OutboxTable, Set<string>>;
 
 /**
  * Sends what the channels claim until stopped. `stop` claims nothing more, and waits up to DRAIN_SECONDS for the attempts under way
- * and for their recording. Delivery is at least once: a row is sent twice if its worker crashes, or loses the database for 20
+ * and for their recording. A row is sent at least once: twice if its worker crashes, or loses the database for 20
  * seconds, after the receiver accepted it and before that is recorded.
  */
 export function startSending(sending: Sending, log: Log): { stop(): Promise<void> } {

@@ -8,7 +8,7 @@ const MAX_TLS_BYTES = 32_768;
 const TLS_CHECK_MS = 20;
 /** Handled without a break. */
 const PIECE_BYTES = 2_048;
-/** What all connections together take of a iteration of the event loop. A receiver can make each byte cost much CPU time. */
+/** What all connections together take of an iteration of the event loop. A receiver can make each byte cost much CPU time. */
 const BATCH_MS = 5;
 
 /** The code of the error by which a connection ends that received more than it may. */
@@ -43,7 +43,7 @@ export class BoundedConnection extends Duplex {
   #queue(): void {
     if (!this.#isWanted || this.#isQueued) return;
     this.#isQueued = true;
-    queueTurn(() => {
+    queueIteration(() => {
       this.#isQueued = false;
       if (!this.destroyed) this.#readPiece();
     });
@@ -106,7 +106,7 @@ export class BoundedConnection extends Duplex {
 const waiting: (() => void)[] = [];
 
 /** Calls the functions in order, for at most BATCH_MS in each iteration of the event loop. */
-function queueTurn(call: () => void): void {
+function queueIteration(call: () => void): void {
   if (waiting.push(call) === 1) setImmediate(callNext);
 }
 

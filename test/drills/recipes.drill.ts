@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
 import { makeScratchCopy } from "./scratch-copy.js";
 
-// Each recipe of CONTRIBUTING.md is also a patch: the files that one writes by hand. All are applied to one copy of the repository,
+// Most recipes of CONTRIBUTING.md are also patches: the files that one writes by hand. All are applied to one copy of the repository,
 // first what is not in test/, so that the tests that should notice the change fail, then the rest.
 
 interface Recipe {

@@ -63,7 +63,7 @@ export async function buildPreviousVersion(): Promise<Version> {
 }
 
 /**
- * Builds a later version as a developer would, after "Add a nullable public field to `FormV1`" in CONTRIBUTING.md: this one
+ * Builds a later version as a developer would, after "Add a nullable public field" in CONTRIBUTING.md: this one
  * with a new field, and an index on its column. `databaseUrl` is for `npm run migration`.
  */
 export async function buildNextVersion(databaseUrl: string): Promise<Version> {
