@@ -29,7 +29,7 @@ export default defineConfig({
     expect: { poll: { timeout: 30 * SECOND_MS } },
     projects: [
       suite("test", {
-        // The files of a worker share modules: importing them for each file would take a third of the time. A file
+        // The files of a process share modules: importing them for each file would take a third of the time. A file
         // that needs its own calls `vi.resetModules` before and after.
         isolate: false,
         // Tests mostly wait for Postgres or for processes.

@@ -14,12 +14,16 @@ import { singleHeader } from "./request.js";
 const MAX_BODY_BYTES = 65_536;
 const MAX_BATCH_CALLS = 50;
 
-/** The paths of all procedures, such as `forms.create`. tRPC has no public list of them. */
-export const PROCEDURES = Object.keys(appRouter._def.procedures);
+/** The paths of a router's procedures, such as `forms.create`. tRPC has no public list of them. */
+const pathsOf = (router: AnyTRPCRouter) => Object.keys(router._def.procedures);
+
+/** The paths of all procedures. */
+export const PROCEDURES = pathsOf(appRouter);
 
 /** Calls procedures over tRPC's HTTP protocol, as the principal in `res.locals.actor`. */
 export function callProcedures(services: Services, log: Logger, router: AnyTRPCRouter): RequestHandler {
-  const nameOf = (path = "") => (Object.hasOwn(router._def.procedures, path) ? path : undefined);
+  const paths = new Set(pathsOf(router));
+  const nameOf = (path = "") => (paths.has(path) ? path : undefined);
   return createExpressMiddleware({
     router,
     maxBodySize: MAX_BODY_BYTES,

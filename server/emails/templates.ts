@@ -72,7 +72,8 @@ function builtIn(language: string, part: Part): string | undefined {
   const texts = new Map(Object.entries(TEXTS[new Intl.Locale(language).language] ?? {}));
   if (texts.size === 0) return undefined;
   return LAYOUT[part].replace(/\[\[(\w+)\]\]/g, (_, name) => {
-    const text = texts.get(name) ?? "";
+    const text = texts.get(name);
+    if (text === undefined) throw new Error(`The layout names a text that does not exist: ${name}`);
     // The direction of a value does not change the order of the words around it.
     return part === "html" ? text.replace(/\{\{.*?\}\}/g, "<bdi>$&</bdi>") : text;
   });

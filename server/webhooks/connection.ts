@@ -43,7 +43,7 @@ export class BoundedConnection extends Duplex {
   #queue(): void {
     if (!this.#isWanted || this.#isQueued) return;
     this.#isQueued = true;
-    queueIteration(() => {
+    queueCall(() => {
       this.#isQueued = false;
       if (!this.destroyed) this.#readPiece();
     });
@@ -106,7 +106,7 @@ export class BoundedConnection extends Duplex {
 const waiting: (() => void)[] = [];
 
 /** Calls the functions in order, for at most BATCH_MS in each iteration of the event loop. */
-function queueIteration(call: () => void): void {
+function queueCall(call: () => void): void {
   if (waiting.push(call) === 1) setImmediate(callNext);
 }
 

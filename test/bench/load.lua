@@ -3,7 +3,7 @@
 local requests, turn, values = {}, 0, {}
 local unopened
 
--- Time from opening the connections to the first request. Node.js accepts one connection per turn of its event loop, so under
+-- Time from opening the connections to the first request. Node.js accepts one connection per iteration of its event loop, so under
 -- load the last of many would wait long, and p99 would measure that.
 local CONNECT_MS = 200
 

@@ -15,7 +15,7 @@ import {
 import { spawnCli } from "../support/processes.js";
 import { TcpProxy } from "../support/tcp-proxy.js";
 
-/** Guaranteed time until what a killed worker was sending are taken over. */
+/** Guaranteed time until what a killed worker was sending is taken over. */
 const TAKEOVER_MS = 60_000;
 /** Twice the time without a heartbeat after which a worker counts as stale. */
 const LONG_MS = 40_000;

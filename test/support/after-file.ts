@@ -5,7 +5,7 @@ declare global {
 
 /**
  * Runs this after the test file, after its own hooks; what was registered last runs first. Not `afterAll`: helpers are
- * imported once per worker, so a hook at their top level would belong to only one of its files.
+ * imported once per process, so a hook at their top level would belong to only one of its files.
  */
 export function afterFile(cleanUp: () => unknown): void {
   globalThis.cleanUpsOfTestFile ??= [];

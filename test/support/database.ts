@@ -23,7 +23,7 @@ export const LONG_DATABASE_TIMEOUTS = {
 const DATABASE_TIME_ZONE = "America/New_York";
 const OBJECT_IN_USE = "55006";
 
-/** Creates a database for one test: migrated and with a stored secret, or empty. */
+/** Creates a database for one test: migrated, or empty. */
 export async function createTestDatabase({ empty = false } = {}): Promise<TestDatabase> {
   const name = `${inject("template")}_${randomBytes(4).toString("hex")}`;
   const source = empty ? "template0" : inject("template");

@@ -49,7 +49,7 @@ function open() {
 }
 
 const sockets = await Promise.all(Array.from({ length: connections }, open));
-// Node accepts one connection per turn of its event loop: wait until it has accepted all.
+// Node accepts one connection per iteration of its event loop: wait until it has accepted all.
 const accepted = arrivalOf(connections);
 for (const socket of sockets) socket.write(request("/livez"));
 await accepted;

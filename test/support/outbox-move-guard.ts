@@ -8,9 +8,9 @@ const ALLOWED = MOVES.map(
 ).join(",\n");
 
 /** SQL of a trigger function that rejects the moves that `moves` selects, unless `server/outbox/states.ts` lists them. */
-const guard = (operation: string, transition: string, moves: string) => `
+const guard = (command: string, transition: string, moves: string) => `
   -- The number of rows is not known when the join is planned.
-  CREATE FUNCTION test_guard.reject_${operation}_move() RETURNS trigger LANGUAGE plpgsql SET enable_nestloop = off AS $$
+  CREATE FUNCTION test_guard.reject_${command}_move() RETURNS trigger LANGUAGE plpgsql SET enable_nestloop = off AS $$
   DECLARE
     writer text := (SELECT name FROM pg_prepared_statements WHERE statement = current_query() LIMIT 1);
     unlisted record;
@@ -30,8 +30,8 @@ const guard = (operation: string, transition: string, moves: string) => `
   ${["emails", "webhook_deliveries"]
     .map(
       (table) => `
-    CREATE TRIGGER reject_${operation}_move AFTER ${operation} ON ${table} REFERENCING ${transition}
-      FOR EACH STATEMENT EXECUTE FUNCTION test_guard.reject_${operation}_move();`,
+    CREATE TRIGGER reject_${command}_move AFTER ${command} ON ${table} REFERENCING ${transition}
+      FOR EACH STATEMENT EXECUTE FUNCTION test_guard.reject_${command}_move();`,
     )
     .join("")}`;
 

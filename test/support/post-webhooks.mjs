@@ -27,7 +27,7 @@ async function send(index) {
 for (let count = 0; count < concurrency; count++) void send(count);
 await sleep(WARM_UP_SECONDS * 1000);
 
-// A turn of the event loop that is late because of this process has used as much CPU time. Other processes can only make it later.
+// An iteration of the event loop that is late because of this process has used as much CPU time. Other processes can only make it later.
 const lags = [];
 const start = process.cpuUsage();
 const cpuMs = () => (({ user, system }) => (user + system) / 1000)(process.cpuUsage(start));
