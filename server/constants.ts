@@ -29,6 +29,7 @@ export const EVENT_TYPES = [
   "form.updated",
   "form.moved",
   "form.status_changed",
+  "form.cancelled",
   "form.party_changed",
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];

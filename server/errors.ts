@@ -77,7 +77,7 @@ export const ERRORS = {
     message:
       "This Idempotency-Key was already used with a different request body. To change a form, update it with PUT. For " +
       "another booking, send that booking's own key.",
-    condition: "See [Idempotency](#idempotency)",
+    condition: "See [Idempotency](#idempotency). With `Location`, if the key's form is in scope.",
     retry: "no: `PUT` the change",
   },
   RATE_LIMITED: {
@@ -118,6 +118,8 @@ interface ServiceErrorOptions {
   status?: number;
   /** Seconds until a retry makes sense; at least 1. */
   retryAfter?: number;
+  /** Path of the resource that the error is about. */
+  location?: string;
   /** The internal cause: logged, never sent. */
   cause?: unknown;
 }
@@ -131,6 +133,7 @@ export class ServiceError extends TRPCError {
   readonly status: number;
   readonly errors: FieldError[] | undefined;
   readonly retryAfter: number | undefined;
+  readonly location: string | undefined;
 
   constructor(serviceCode: ErrorCode, options: ServiceErrorOptions = {}) {
     const known = ERRORS[serviceCode];
@@ -139,6 +142,7 @@ export class ServiceError extends TRPCError {
     this.status = options.status ?? known.status;
     this.errors = options.errors;
     this.retryAfter = options.retryAfter === undefined ? undefined : Math.max(1, Math.ceil(options.retryAfter));
+    this.location = options.location;
   }
 }
 

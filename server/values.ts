@@ -30,11 +30,11 @@ export const publicId = z
   .transform((id) => (new RegExp(slug.pattern).test(id) ? id : ""));
 
 const INSTANT =
-  /^(\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01]))T(?:[01]\d|2[0-3])(?::[0-5]\d){2}(?:\.\d{1,9})?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/;
+  /^(\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01]))T(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,9})?)?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/;
 const MAX_INSTANT_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 
 /**
- * Parses an ISO 8601 instant with seconds and an offset to milliseconds since 1970; finer fractions are cut. Returns
+ * Parses an ISO 8601 instant with an offset, with or without seconds, to milliseconds since 1970; finer fractions are cut. Returns
  * undefined if it is malformed, not a real date or outside 1970..9999 in UTC.
  */
 export function parseInstant(text: string): number | undefined {
@@ -45,7 +45,12 @@ export function parseInstant(text: string): number | undefined {
   return milliseconds >= 0 && milliseconds <= MAX_INSTANT_MS ? milliseconds : undefined;
 }
 
-const NOT_AN_INSTANT = "must be an ISO 8601 instant with seconds and an offset, such as 2026-07-01T15:00:00Z";
+const NOT_AN_INSTANT = "must be an ISO 8601 instant with an offset, such as 2026-07-01T15:00:00Z";
+
+const NO_COLON = "the offset needs a colon, such as +02:00";
+
+/** An offset as `+0200` or `+02`. */
+const OFFSET_WITHOUT_COLON = /T.*[+-]\d{2}(?:\d{2})?$/;
 
 const NO_SUCH_INSTANT = "must be a date that exists, from 1970 to 9999";
 
@@ -55,7 +60,8 @@ export const instant = z
   .transform((text, { addIssue }) => {
     const instant = parseInstant(text);
     if (instant !== undefined) return new Date(instant);
-    addIssue(INSTANT.test(text) ? NO_SUCH_INSTANT : NOT_AN_INSTANT);
+    if (INSTANT.test(text)) addIssue(NO_SUCH_INSTANT);
+    else addIssue(OFFSET_WITHOUT_COLON.test(text) ? NO_COLON : NOT_AN_INSTANT);
     return z.NEVER;
   })
   .meta({ format: "date-time", maxLength: 35 });

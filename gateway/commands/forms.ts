@@ -22,14 +22,15 @@ export const formOption = (description: string) => ({
   ...FORM_TEXTS,
 });
 
-const NO_EMAIL = `There are no emails about this form: its stay was over when it was created, an update added the address, or they are
-past their retention. \`guest-forms emails send\` sends the invitation.`;
+const NO_EMAIL = `There are no emails about this form: its stay was over when it got the address, it was past SENT, or they are past their
+retention. \`guest-forms emails send\` sends the invitation.`;
 
-const NO_ADDRESS = `There are no emails about this form, and no address: it was created without one, or it was erased, which
+const NO_ADDRESS = `There are no emails about this form, and no address: it has none yet, it is cancelled, or the address was erased, which
 \`guest-forms forms trail\` shows.`;
 
 export const FORM_COLUMNS: Columns<FormV1> = [
   "id",
+  "externalId",
   "status",
   ["checkIn", ({ checkInDate }) => formatMinute(checkInDate)],
   ["checkOut", ({ checkOutDate }) => formatMinute(checkOutDate)],
@@ -74,7 +75,8 @@ export const forms = noun("guest-registration forms", {
       )}`,
   }),
   "set-status": command({
-    description: "set a form's status; any change is allowed, and one out of order is audited as a correction",
+    description:
+      "set a form's status; any change is allowed, except of a cancelled form, and one out of order is audited as a correction",
     input: {
       id: FORM_ID,
       status: argument("<status>", TEXT),

@@ -84,7 +84,9 @@ export const NEW_LISTING: Listing = ${JSON.stringify(newResource(document, "List
 /** Keywords of JSON Schema. */
 export interface FieldSchema {
   type: string;
+  isRequired: boolean;
   isNullable: boolean;
+  const?: string | boolean;
   format?: string;
   minimum?: number;
   maximum?: number;
@@ -92,8 +94,11 @@ export interface FieldSchema {
   pattern?: string;
 }
 
-/** The fields of a body. */
-export const BODY_FIELDS: Record<string, FieldSchema> = ${JSON.stringify(bodyFields(document))};
+/** The fields of a create's body. */
+export const BODY_FIELDS: Record<string, FieldSchema> = ${JSON.stringify(bodyFields(document, "FormInput"))};
+
+/** The fields of an update's body. */
+export const UPDATE_FIELDS: Record<string, FieldSchema> = ${JSON.stringify(bodyFields(document, "FormUpdate"))};
 `;
 
 /** Without the codes of 400, which say what is wrong, and of server errors. */
@@ -110,12 +115,13 @@ const newResource = (document: OpenApiDocument, name: string) =>
     componentFields(document, name).map((field) => [field.name, isNullable(field) ? null : field.schema.example]),
   );
 
-const bodyFields = (document: OpenApiDocument) =>
+const bodyFields = (document: OpenApiDocument, name: string) =>
   Object.fromEntries(
-    componentFields(document, "FormInput").map((field) => {
-      const { format, minimum, maximum, maxLength, pattern } = field.schema;
-      const limits = { format, minimum, maximum, maxLength, pattern };
-      return [field.name, { type: typesOf(field.schema)[0], isNullable: isNullable(field), ...limits }];
+    componentFields(document, name).map((field) => {
+      const { const: only, format, minimum, maximum, maxLength, pattern } = field.schema;
+      const limits = { const: only, format, minimum, maximum, maxLength, pattern };
+      const [type] = typesOf(field.schema);
+      return [field.name, { type, isRequired: field.required, isNullable: isNullable(field), ...limits }];
     }),
   );
 
@@ -146,14 +152,14 @@ const TYPES: Record<string, string> = {
 const outputField = (field: Field) =>
   declare(field, `${field.name}: ${typeOf(field)}${isNullable(field) ? " | null" : ""};`);
 
-/** Null counts as absent. */
-const inputField = (field: Field) =>
-  declare(
+function inputField(field: Field): string {
+  const type = field.schema.format === "date-time" ? "Date | string" : typeOf(field);
+  const orNull = isNullable(field) ? " | null" : "";
+  return declare(
     field,
-    isNullable(field)
-      ? `${field.name}?: ${typeOf(field)} | null | undefined;`
-      : `${field.name}: ${field.schema.format === "date-time" ? "Date | string" : typeOf(field)};`,
+    field.required ? `${field.name}: ${type}${orNull};` : `${field.name}?: ${type}${orNull} | undefined;`,
   );
+}
 
 const isNullable = ({ schema }: Field) => typesOf(schema).includes("null");
 

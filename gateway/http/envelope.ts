@@ -33,7 +33,7 @@ export function sendEnvelope(log: Logger): ErrorRequestHandler {
 }
 
 /** Sends an error with its headers. If a response has begun, cuts the connection. */
-export function sendError(res: Response, { status, retryAfter }: ServiceError, body: object): void {
+export function sendError(res: Response, { status, retryAfter, location }: ServiceError, body: object): void {
   if (res.headersSent) {
     res.destroy();
     return;
@@ -41,6 +41,7 @@ export function sendError(res: Response, { status, retryAfter }: ServiceError, b
   res.setHeader("Cache-Control", "no-store");
   if (status === ERRORS.UNAUTHENTICATED.status) res.setHeader("WWW-Authenticate", "Bearer");
   if (retryAfter !== undefined) res.setHeader("Retry-After", String(retryAfter));
+  if (location !== undefined) res.setHeader("Location", location);
   sendJson(res.status(status), JSON.stringify(body));
 }
 

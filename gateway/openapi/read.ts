@@ -18,7 +18,7 @@ export interface Schema {
   default?: unknown;
   example?: unknown;
   enum?: string[];
-  const?: string;
+  const?: string | boolean;
   anyOf?: Schema[];
   items?: Schema;
   properties?: Record<string, Schema>;
@@ -97,7 +97,7 @@ export const typesOf = ({ type, anyOf }: Schema): string[] => [type ?? anyOf?.[0
 
 /** The enumerated values of a schema. */
 export const valuesOf = ({ enum: values, const: only, anyOf = [] }: Schema): string[] =>
-  values ?? (only === undefined ? anyOf.flatMap(({ enum: inner = [] }) => inner) : [only]);
+  values ?? (only === undefined ? anyOf.flatMap(({ enum: inner = [] }) => inner) : [String(only)]);
 
 /** Whether it is a page of results. */
 export const isPage = ({ properties = {} }: Schema): boolean => "nextCursor" in properties;

@@ -85,7 +85,10 @@ function describe(response: ErrorResponse): Json {
   });
   return {
     description: codes.map((code) => `\`${code}\`: ${descriptionOf(code)}`).join(" Or "),
-    headers: headerRefs(["X-Correlation-Id", ...headersOf(status)]),
+    headers: {
+      ...headerRefs(["X-Correlation-Id", ...headersOf(status)]),
+      ...(status === 422 && { Location: ORIGINAL }),
+    },
     content: {
       "application/json": {
         schema: { $ref: "#/components/schemas/Error" },
@@ -102,6 +105,13 @@ function exampleFieldError({ status, hasBody }: ErrorResponse): Json {
 }
 
 const RATE_LIMIT_HEADERS = ["RateLimit", "RateLimit-Policy"];
+
+/** Of a 422. */
+const ORIGINAL: Json = {
+  description: "Path of the form that the key belongs to, if it is in the key's scope.",
+  schema: { type: "string", format: "uri-reference", maxLength: `/v1/forms/${EXAMPLE_FORM_ID}`.length },
+  example: `/v1/forms/${EXAMPLE_FORM_ID}`,
+};
 
 function headersOf(status: number): string[] {
   if (status === 401) return ["WWW-Authenticate"];

@@ -83,6 +83,7 @@ export function webhooks(schemas: Record<string, Schema>): Json {
 /** Fields of an event's example form that differ from the examples of the fields. */
 const FORM_EXAMPLES: Partial<Record<string, Json>> = {
   "form.status_changed": { status: "COMPLETED" },
+  "form.cancelled": { status: "CANCELLED" },
   "form.party_changed": { numberOfPets: 1 },
 };
 

@@ -64,12 +64,13 @@ export class RateLimitedError extends ApiError {
  */
 export class IdempotencyKeyReusedError extends ApiError {
   declare readonly code: "IDEMPOTENCY_KEY_REUSED";
-  /** Id of the form that the key belongs to, which the service's message names; undefined if it is out of scope. */
+  /** Id of the form that the key belongs to; undefined if it is out of scope. */
   readonly formId: string | undefined;
 
   constructor(message: string, details: ErrorDetails & { status: number }) {
     super(message, details);
-    this.formId = /\bform ([\da-f-]{36})\b/.exec(message)?.[1];
+    // Version 1.0 of the service names it in the message only. Browsers see the header only if CORS exposes it.
+    this.formId = /\bform[s/ ]+([\da-f-]{36})\b/.exec(details.headers?.location ?? message)?.[1];
   }
 }
 

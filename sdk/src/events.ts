@@ -69,6 +69,19 @@ export interface FormStatusChangedEvent extends Times {
   };
 }
 
+/** A form was cancelled. It does not change anymore. */
+export interface FormCancelledEvent extends Times {
+  /** Type of the event. */
+  type: "form.cancelled";
+  /** The form, and what changed. */
+  data: {
+    /** The form as it was when this request was sent. */
+    form: FormV1;
+    /** Status before it was cancelled. */
+    from: FormStatus;
+  };
+}
+
 /** The number of vehicles or pets of a form was changed. */
 export interface FormPartyChangedEvent extends Times {
   /** Type of the event. */
@@ -98,5 +111,6 @@ export type WebhookEvent =
   | FormUpdatedEvent
   | FormMovedEvent
   | FormStatusChangedEvent
+  | FormCancelledEvent
   | FormPartyChangedEvent
   | WebhookTestEvent;

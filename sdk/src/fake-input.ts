@@ -1,9 +1,9 @@
 import type { FieldError } from "./errors.js";
-import { BODY_FIELDS, type FieldSchema } from "./fake-schema.js";
+import type { FieldSchema } from "./fake-schema.js";
 import { isObject } from "./json.js";
 import type { FormInput } from "./schema.js";
 
-const INSTANT = /^(\d{4}-\d\d-\d\d)T([01]\d|2[0-3])(:[0-5]\d){2}(\.\d{1,9})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/;
+const INSTANT = /^(\d{4}-\d\d-\d\d)T([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,9})?)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/;
 const EMAIL =
   /^(?=.{3,254}$)(?=[^@]{1,64}@)[\w!#$%&'*+/=?^`{|}~-]+(\.[\w!#$%&'*+/=?^`{|}~-]+)*@([a-z\d]([a-z\d-]{0,61}[a-z\d])?\.)+[a-z]([a-z\d-]{0,61}[a-z\d])$/i;
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i;
@@ -42,24 +42,29 @@ const FORMATS: Record<string, Format> = {
 const formatOf = ({ format = "" }: FieldSchema): Format | undefined => FORMATS[format];
 
 function isValid(value: unknown, schema: FieldSchema): boolean {
-  if (value == null) return schema.isNullable;
-  const { type, minimum = 0, maximum = 0, maxLength = 0, pattern = "" } = schema;
+  const { type, isRequired, isNullable, minimum = 0, maximum = 0, maxLength = 0, pattern = "" } = schema;
+  if (value === undefined) return !isRequired;
+  if (value === null) return isNullable;
+  if (schema.const !== undefined) return value === schema.const;
   if (type === "integer") return Number.isInteger(value) && Number(value) >= minimum && Number(value) <= maximum;
   if (typeof value !== type) return false;
   if (typeof value !== "string") return true;
-  return formatOf(schema)?.isValid(value) ?? (value.length <= maxLength && new RegExp(pattern, "u").test(value));
+  return formatOf(schema)?.isValid(value) ?? isText(value.trim(), maxLength, pattern);
 }
 
+const isText = (value: string, maxLength: number, pattern: string) =>
+  value !== "" && value.length <= maxLength && new RegExp(pattern, "u").test(value);
+
 /** The faults of a body that do not depend on the listing. */
-export function findFaults(body: unknown): FieldError[] {
+export function findFaults(body: unknown, fields: Record<string, FieldSchema>): FieldError[] {
   if (!isObject(body)) return [{ field: "body", issue: "must be a JSON object" }];
-  const faults = Object.entries(BODY_FIELDS).flatMap(([field, schema]): FieldError[] => {
+  const faults = Object.entries(fields).flatMap(([field, schema]): FieldError[] => {
     const value = body[field];
     if (!isValid(value, schema)) return [{ field, issue: value === undefined ? "is required" : "is not valid" }];
     const isTooEarly = field === "checkOutDate" && parseInstant(value) <= parseInstant(body.checkInDate);
     return isTooEarly ? [{ field, issue: "must be after checkInDate" }] : [];
   });
-  const unknown = Object.keys(body).filter((field) => !Object.hasOwn(BODY_FIELDS, field));
+  const unknown = Object.keys(body).filter((field) => !Object.hasOwn(fields, field));
   return [...faults, ...unknown.map((field) => ({ field, issue: "is not a known property" }))];
 }
 
@@ -67,10 +72,10 @@ export function findFaults(body: unknown): FieldError[] {
 export type Body = Pick<FormInput, "listingId" | "numberOfGuests"> & Record<string, unknown>;
 
 /** What a body without faults sets. Equal bodies are equal as JSON. */
-export function parseBody(body: Record<string, unknown>): Body {
-  const fields = Object.entries(BODY_FIELDS).map(([name, schema]) => {
+export function parseBody(body: Record<string, unknown>, fields: Record<string, FieldSchema>): Body {
+  const values = Object.entries(fields).map(([name, schema]) => {
     const value = body[name] ?? null;
-    return [name, typeof value === "string" ? (formatOf(schema)?.normalize(value) ?? value) : value];
+    return [name, typeof value === "string" ? (formatOf(schema)?.normalize(value) ?? value.trim()) : value];
   });
-  return Object.fromEntries(fields);
+  return Object.fromEntries(values);
 }

@@ -2,7 +2,7 @@
 import type { FormV1, KnownErrorCode, Listing } from "./schema.js";
 
 /** The statuses in which a booking is over. */
-export const ENDED_STATUSES: readonly string[] = ["REJECTED", "INVALIDATED", "CHECKED_OUT"];
+export const ENDED_STATUSES: readonly string[] = ["REJECTED", "INVALIDATED", "CHECKED_OUT", "CANCELLED"];
 
 /** The code of a status that has only one. */
 export const CODES: Record<number, KnownErrorCode> = {
@@ -23,6 +23,8 @@ export const NEW_FORM: FormV1 = {
   id: "8a0e2f3c-6a58-4d5c-9d3e-2f0a6f1c7b11",
   listingId: "3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa",
   publicId: null,
+  externalId: null,
+  guestUrl: null,
   status: "SENT",
   checkInDate: null,
   checkOutDate: null,
@@ -30,11 +32,13 @@ export const NEW_FORM: FormV1 = {
   numberOfVehicles: null,
   numberOfPets: null,
   createdAt: "2026-11-21T10:15:30.123Z",
+  updatedAt: "2026-11-21T10:15:30.123Z",
 };
 
 export const NEW_LISTING: Listing = {
   id: "3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa",
   publicId: "kQ2m9_uTz1f8Yc-3RbXwE",
+  externalId: null,
   title: "Loft by the canal",
   address: "Paul-Lincke-Ufer 20",
   city: "Berlin",
@@ -52,7 +56,9 @@ export const NEW_LISTING: Listing = {
 /** Keywords of JSON Schema. */
 export interface FieldSchema {
   type: string;
+  isRequired: boolean;
   isNullable: boolean;
+  const?: string | boolean;
   format?: string;
   minimum?: number;
   maximum?: number;
@@ -60,11 +66,49 @@ export interface FieldSchema {
   pattern?: string;
 }
 
-/** The fields of a body. */
+/** The fields of a create's body. */
 export const BODY_FIELDS: Record<string, FieldSchema> = {
-  listingId: { type: "string", isNullable: false, format: "uuid", maxLength: 36 },
-  checkInDate: { type: "string", isNullable: false, format: "date-time", maxLength: 35 },
-  checkOutDate: { type: "string", isNullable: false, format: "date-time", maxLength: 35 },
-  numberOfGuests: { type: "integer", isNullable: false, format: "int32", minimum: 1, maximum: 2147483647 },
-  guestEmail: { type: "string", isNullable: true, format: "email", maxLength: 254 },
+  listingId: { type: "string", isRequired: true, isNullable: false, format: "uuid", maxLength: 36 },
+  checkInDate: { type: "string", isRequired: true, isNullable: false, format: "date-time", maxLength: 35 },
+  checkOutDate: { type: "string", isRequired: true, isNullable: false, format: "date-time", maxLength: 35 },
+  numberOfGuests: {
+    type: "integer",
+    isRequired: true,
+    isNullable: false,
+    format: "int32",
+    minimum: 1,
+    maximum: 2147483647,
+  },
+  guestEmail: { type: "string", isRequired: false, isNullable: true, format: "email", maxLength: 254 },
+  externalId: {
+    type: "string",
+    isRequired: false,
+    isNullable: true,
+    maxLength: 255,
+    pattern: "^[^\\u0000-\\u001f\\u007f-\\u009f]*$",
+  },
+};
+
+/** The fields of an update's body. */
+export const UPDATE_FIELDS: Record<string, FieldSchema> = {
+  listingId: { type: "string", isRequired: true, isNullable: false, format: "uuid", maxLength: 36 },
+  checkInDate: { type: "string", isRequired: true, isNullable: false, format: "date-time", maxLength: 35 },
+  checkOutDate: { type: "string", isRequired: true, isNullable: false, format: "date-time", maxLength: 35 },
+  numberOfGuests: {
+    type: "integer",
+    isRequired: true,
+    isNullable: false,
+    format: "int32",
+    minimum: 1,
+    maximum: 2147483647,
+  },
+  guestEmail: { type: "string", isRequired: false, isNullable: true, format: "email", maxLength: 254 },
+  externalId: {
+    type: "string",
+    isRequired: false,
+    isNullable: true,
+    maxLength: 255,
+    pattern: "^[^\\u0000-\\u001f\\u007f-\\u009f]*$",
+  },
+  cancelled: { type: "boolean", isRequired: false, isNullable: false, const: true },
 };

@@ -3,7 +3,14 @@ import { isObject } from "./json.js";
 import { type ListParams, list, type PagePromise } from "./page.js";
 import type { ApiPromise, WithCorrelationId } from "./promise.js";
 import { buildPath, checkIdempotencyKey, sendOne } from "./resource.js";
-import { FORM_STATUSES, type FormInput, type FormStatus, type FormV1, type KnownFormStatus } from "./schema.js";
+import {
+  FORM_STATUSES,
+  type FormInput,
+  type FormStatus,
+  type FormUpdate,
+  type FormV1,
+  type KnownFormStatus,
+} from "./schema.js";
 import type { RequestOptions, Transport } from "./transport.js";
 
 /**
@@ -20,9 +27,9 @@ export const isKnownStatus = (status: FormStatus): status is KnownFormStatus =>
 /** Options of {@link Forms.create}. */
 export interface CreateOptions extends RequestOptions {
   /**
-   * `Idempotency-Key`: 1 to 255 printable ASCII characters, one per booking, such as the booking's id. Retrying with the
-   * same key and input returns the same form. Needed only if an equal stay can be booked again: with a new key it gets
-   * its own form once the first form was updated, rejected, invalidated or checked out. Default: none.
+   * `Idempotency-Key`: 1 to 255 printable ASCII characters. Retrying with the same key and input returns the same form.
+   * Not needed if each input has its booking's own `externalId`. Without one, an equal stay with a new key gets its own
+   * form once the first form was updated or has ended. Default: none.
    */
   idempotencyKey?: string | undefined;
 }
@@ -46,9 +53,8 @@ export class Forms {
 
   /**
    * Creates a form: `POST /v1/forms`. Requires a read-write key. Two creates with equal input are one form: the second
-   * resolves to the form as first created, with `replayed: true` in `withResponse()`. For an equal stay that is booked
-   * again, pass each booking's own `idempotencyKey`. For a changed booking, call {@link Forms.update}: a create with a
-   * new key makes a second form.
+   * resolves to the form as first created, with `_replayed: true`. So give each booking's own id as `externalId`. For a
+   * changed booking, call {@link Forms.update}.
    *
    * @throws {@link ValidationError}, {@link ResourceNotFoundError} (the listing), {@link ForbiddenError},
    * {@link IdempotencyKeyReusedError}, {@link PayloadTooLargeError}, {@link UnauthenticatedError},
@@ -57,16 +63,14 @@ export class Forms {
    *
    * @example
    * ```ts
-   * const form = await client.forms.create(
-   *   {
-   *     listingId,
-   *     checkInDate: new Date("2030-07-01T15:00:00Z"),
-   *     checkOutDate: "2030-07-08T10:00:00+02:00",
-   *     numberOfGuests: 2,
-   *     guestEmail: "ana@example.com",
-   *   },
-   *   { idempotencyKey: `booking-${booking.id}` },
-   * );
+   * const form = await client.forms.create({
+   *   listingId,
+   *   checkInDate: new Date("2030-07-01T15:00:00Z"),
+   *   checkOutDate: "2030-07-08T10:00:00+02:00",
+   *   numberOfGuests: 2,
+   *   guestEmail: "ana@example.com",
+   *   externalId: `booking-${booking.id}`,
+   * });
    * ```
    */
   create(input: FormInput, options: CreateOptions = {}): ApiPromise<WithCorrelationId<FormV1>> {
@@ -78,8 +82,8 @@ export class Forms {
   }
 
   /**
-   * Replaces a form's stay, guests and listing: `PUT /v1/forms/{id}`. Requires a read-write key. Keeps the status, and
-   * the guest's email address if `guestEmail` is undefined or null.
+   * Replaces a form's stay, guests and listing: `PUT /v1/forms/{id}`. Requires a read-write key. Keeps the status, the
+   * guest's email address if `guestEmail` is undefined or null, and the `externalId` if it is undefined.
    *
    * @throws {@link ValidationError}, {@link ResourceNotFoundError} (the form or the listing), {@link ForbiddenError},
    * {@link PayloadTooLargeError}, {@link UnauthenticatedError}, {@link RateLimitedError}, {@link InternalError},
@@ -91,8 +95,29 @@ export class Forms {
    * const form = await client.forms.update(id, { ...input, numberOfGuests: 3 });
    * ```
    */
-  update(id: string, input: FormInput, options?: RequestOptions): ApiPromise<WithCorrelationId<FormV1>> {
+  update(id: string, input: FormUpdate, options?: RequestOptions): ApiPromise<WithCorrelationId<FormV1>> {
     const prepare = () => ({ method: "PUT", path: buildPath(FORMS, id), body: toRequestBody(input) });
+    return sendOne(this.#transport, prepare, options);
+  }
+
+  /**
+   * Cancels a form, for good: `GET` and `PUT /v1/forms/{id}`. Requires a read-write key. Its status becomes `CANCELLED`;
+   * cancelling it again changes nothing. `timeout` and `maxRetries` apply to each of the two requests.
+   *
+   * @throws {@link ValidationError} if the form is `CHECKED_OUT`, and the errors of {@link Forms.retrieve} and
+   * {@link Forms.update}.
+   *
+   * @example
+   * ```ts
+   * await client.forms.cancel(id);
+   * ```
+   */
+  cancel(id: string, options?: RequestOptions): ApiPromise<WithCorrelationId<FormV1>> {
+    const prepare = async () => {
+      const { listingId, checkInDate, checkOutDate, numberOfGuests } = await this.retrieve(id, options);
+      const body = { listingId, checkInDate, checkOutDate, numberOfGuests, cancelled: true };
+      return { method: "PUT", path: buildPath(FORMS, id), body };
+    };
     return sendOne(this.#transport, prepare, options);
   }
 
@@ -132,7 +157,7 @@ export class Forms {
 }
 
 /** Keeps unknown properties, so that the service reports misspelled ones. */
-function toRequestBody(input: FormInput) {
+function toRequestBody(input: FormInput | FormUpdate) {
   if (!isObject(input)) throw new GuestFormsError("A create or update requires the form's properties as an object");
   const { checkInDate, checkOutDate } = input;
   return {

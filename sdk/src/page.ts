@@ -1,7 +1,7 @@
 import { ApiError } from "./api-errors.js";
 import { GuestFormsError } from "./errors.js";
 import { isObject } from "./json.js";
-import { ApiPromise, attachCorrelationId } from "./promise.js";
+import { ApiPromise, attachResponse } from "./promise.js";
 import { isResource } from "./resource.js";
 import type { RequestOptions, Transport } from "./transport.js";
 
@@ -182,6 +182,6 @@ export function list<T>(
     const fetchPage = (cursor: string) =>
       list<T>(transport, path, { ...query, cursor }, options, pageNumber + 1, nextMark);
     const page = new Page(items, nextCursor, fetchPage);
-    return { result: { ...result, data: attachCorrelationId(page, result.response) }, text };
+    return { result: { ...result, data: attachResponse(page, result) }, text };
   });
 }

@@ -2,13 +2,21 @@ import type { ResponseHeaders } from "./errors.js";
 import { type PlatformResponse, runtime } from "./runtime.js";
 
 /**
- * A result with the correlation id of its response: quote it to the operator of the service. The property is not
- * enumerable, so JSON, `Object.keys` and copies (`{ ...form }`) omit it.
+ * A result with what its response says besides. The properties are not enumerable, so JSON, `Object.keys` and copies
+ * (`{ ...form }`) omit them.
  */
 export type WithCorrelationId<T> = T extends object
   ? T & {
-      /** Correlation id (UUID) of the response; undefined on copies, and if a proxy removed the header. */
+      /**
+       * Correlation id (UUID) of the response: quote it to the operator of the service. Undefined on copies, and if a proxy
+       * removed the header.
+       */
       readonly _correlationId?: string | undefined;
+      /**
+       * Whether this is a replay: the form of an earlier, equal create, as it was created. Undefined on copies. If it may be
+       * of another booking, give each booking its own `externalId`.
+       */
+      readonly _replayed?: boolean | undefined;
     }
   : T;
 
@@ -109,11 +117,13 @@ export class ApiPromise<T> implements Promise<T> {
   }
 }
 
-/** Adds the correlation id of the response to a result. */
-export function attachCorrelationId<T>(data: T, { headers }: { headers: ResponseHeaders }): T {
+/** Adds to `data` what the response of a result says besides. */
+export function attachResponse<T>(data: T, { response, replayed }: Omit<WithResponse<unknown>, "data">): T {
   if (typeof data === "object" && data) {
-    const value = headers["x-correlation-id"];
-    Object.defineProperty(data, "_correlationId", { value, enumerable: false, configurable: true });
+    const values = { _correlationId: response.headers["x-correlation-id"], _replayed: replayed };
+    for (const [name, value] of Object.entries(values)) {
+      Object.defineProperty(data, name, { value, enumerable: false, configurable: true });
+    }
   }
   return data;
 }

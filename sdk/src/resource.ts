@@ -1,22 +1,24 @@
 import { GuestFormsError } from "./errors.js";
 import { isObject } from "./json.js";
-import { ApiPromise, attachCorrelationId, type ParsedResponse, type WithCorrelationId } from "./promise.js";
+import { ApiPromise, attachResponse, type ParsedResponse, type WithCorrelationId } from "./promise.js";
 import type { Call, RequestOptions, Transport } from "./transport.js";
 
 export const isResource = (value: unknown): boolean => isObject(value) && typeof value.id === "string";
 
+type Prepared = Omit<Call, "isExpected"> & Partial<Call>;
+
 /**
- * Sends a call that returns a single result, by default an object with an `id`. Input is checked in `prepare`, so that
- * invalid input rejects the promise instead of throwing.
+ * Sends a call that returns a single result, by default an object with an `id`. `prepare` checks the input, so that
+ * invalid input rejects the promise instead of throwing, and may make other calls first.
  */
 export const sendOne = <T>(
   transport: Transport,
-  prepare: () => Omit<Call, "isExpected"> & Partial<Call>,
+  prepare: () => Prepared | Promise<Prepared>,
   options?: RequestOptions,
 ): ApiPromise<WithCorrelationId<T>> =>
   new ApiPromise(async () => {
-    const parsed = await transport.send({ isExpected: isResource, ...prepare() }, options);
-    attachCorrelationId(parsed.result.data, parsed.result.response);
+    const parsed = await transport.send({ isExpected: isResource, ...(await prepare()) }, options);
+    attachResponse(parsed.result.data, parsed.result);
     return parsed as ParsedResponse<WithCorrelationId<T>>;
   }, true);
 

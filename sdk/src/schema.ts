@@ -9,6 +9,7 @@ export const FORM_STATUSES = [
   "VALIDATED",
   "INVALIDATED",
   "CHECKED_OUT",
+  "CANCELLED",
   "UNKNOWN",
 ] as const;
 
@@ -41,6 +42,13 @@ export interface FormV1 {
    * form.
    */
   publicId: string | null;
+  /** The client's own reference, as sent; null if none was sent. */
+  externalId: string | null;
+  /**
+   * Link to the page where the guest fills in the form, with the `publicId`. Null if the operator has set no
+   * such page. It follows the operator's setting: do not store it.
+   */
+  guestUrl: string | null;
   /**
    * Status of the form. UNKNOWN stands for any status that this version does not list. New values may be
    * added: handle a value you do not know like UNKNOWN.
@@ -58,6 +66,11 @@ export interface FormV1 {
   numberOfPets: number | null;
   /** Creation time, ISO 8601 in UTC. Lists are sorted by it. */
   createdAt: string;
+  /**
+   * Time of the last change of any of these fields except `guestUrl`, ISO 8601 in UTC. `createdAt` before the
+   * first change.
+   */
+  updatedAt: string;
 }
 
 /** A listing. Fields that later versions of the service add are kept. */
@@ -66,6 +79,8 @@ export interface Listing {
   id: string;
   /** Random public slug of the listing, 21 characters. */
   publicId: string;
+  /** Id of the listing in the operator's own system. */
+  externalId: string | null;
   /** Name of the listing. */
   title: string;
   /** Street and number. */
@@ -92,23 +107,59 @@ export interface Listing {
   createdAt: string;
 }
 
-/** The stay, as sent by create and update. */
+/** The stay, as sent by a create. */
 export interface FormInput {
   /**
    * Listing the form belongs to. It must be in the key's scope. On update, another listing moves the form
    * there.
    */
   listingId: string;
-  /** Check-in instant: ISO 8601 with seconds and a UTC offset, such as 2027-07-01T15:00:00+02:00. */
+  /** Check-in instant: ISO 8601 with a UTC offset, such as 2027-07-01T15:00:00+02:00. */
   checkInDate: Date | string;
-  /** Check-out instant: ISO 8601 with seconds and a UTC offset. Must be after checkInDate. */
+  /** Check-out instant: ISO 8601 with a UTC offset. Must be after checkInDate. */
   checkOutDate: Date | string;
   /** Number of guests: from 1 to the listing's maxPeopleInListing, if that is set. */
   numberOfGuests: number;
   /**
    * Email address of the guest, at most 254 characters. Write-only: never returned. On create, the guest is
    * sent a link to the form, unless the stay is over. On update, the stored address is kept if this is absent
-   * or null.
+   * or null; another address is sent the link if the form is SENT and the stay is not over.
    */
   guestEmail?: string | null | undefined;
+  /**
+   * The client's own reference, such as the booking's id, of 1 to 255 characters. Stays that differ only in
+   * it are two forms. On update, the stored one is kept if this is absent, and removed if it is null.
+   */
+  externalId?: string | null | undefined;
+}
+
+/** The stay, as sent by an update. */
+export interface FormUpdate {
+  /**
+   * Listing the form belongs to. It must be in the key's scope. On update, another listing moves the form
+   * there.
+   */
+  listingId: string;
+  /** Check-in instant: ISO 8601 with a UTC offset, such as 2027-07-01T15:00:00+02:00. */
+  checkInDate: Date | string;
+  /** Check-out instant: ISO 8601 with a UTC offset. Must be after checkInDate. */
+  checkOutDate: Date | string;
+  /** Number of guests: from 1 to the listing's maxPeopleInListing, if that is set. */
+  numberOfGuests: number;
+  /**
+   * Email address of the guest, at most 254 characters. Write-only: never returned. On create, the guest is
+   * sent a link to the form, unless the stay is over. On update, the stored address is kept if this is absent
+   * or null; another address is sent the link if the form is SENT and the stay is not over.
+   */
+  guestEmail?: string | null | undefined;
+  /**
+   * The client's own reference, such as the booking's id, of 1 to 255 characters. Stays that differ only in
+   * it are two forms. On update, the stored one is kept if this is absent, and removed if it is null.
+   */
+  externalId?: string | null | undefined;
+  /**
+   * Cancels the form, for good: its status becomes CANCELLED, and its guest's address is removed. The other
+   * properties are required and validated, but not applied.
+   */
+  cancelled?: true | undefined;
 }

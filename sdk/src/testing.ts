@@ -1,6 +1,6 @@
 import type { FieldError } from "./errors.js";
 import { type Body, findFaults, isUuid, parseBody } from "./fake-input.js";
-import { BODY_FIELDS, CODES, ENDED_STATUSES, NEW_FORM, NEW_LISTING } from "./fake-schema.js";
+import { BODY_FIELDS, CODES, ENDED_STATUSES, NEW_FORM, NEW_LISTING, UPDATE_FIELDS } from "./fake-schema.js";
 import { type Fetch, type FetchResponse, runtime } from "./runtime.js";
 import type { FormV1, KnownErrorCode, Listing } from "./schema.js";
 
@@ -39,9 +39,11 @@ const codeOf = (status: number) => CODES[status] ?? (status < 500 ? "VALIDATION_
 class Rejection {
   readonly error: FakeError;
   readonly message: string | undefined;
-  constructor(error: FakeError, message?: string) {
+  readonly headers: Record<string, string> | undefined;
+  constructor(error: FakeError, message?: string, headers?: Record<string, string>) {
     this.error = error;
     this.message = message;
+    this.headers = headers;
   }
 }
 
@@ -72,10 +74,13 @@ function checkRules(listing: Listing, { numberOfGuests }: Body, form?: FormV1): 
 }
 
 /** Names the form of an Idempotency-Key, if it is in scope. */
-const describeReuse = (forms: readonly FormV1[], { id }: FormV1) =>
-  forms.some((form) => form.id === id)
-    ? `This Idempotency-Key belongs to form ${id}, created with a different request body.`
-    : undefined;
+function keyReused(forms: readonly FormV1[], { id }: FormV1): Rejection {
+  if (!forms.some((form) => form.id === id)) return new Rejection({ status: 422 });
+  const message = `This Idempotency-Key belongs to form ${id}, created with a different request body.`;
+  return new Rejection({ status: 422 }, message, { location: `/v1/forms/${id}` });
+}
+
+const CANCELLED = "CANCELLED";
 
 type Row = { id: string; createdAt: string; listingId?: string };
 
@@ -178,19 +183,20 @@ export class FakeService {
   #fail(
     { status, code = codeOf(status), errors, retryAfter }: FakeError,
     message = `${status} of FakeService`,
+    headers: Record<string, string> = {},
   ): FetchResponse {
     const envelope = { code, message, ...(errors && { errors }) };
     const seconds = retryAfter ?? (status === 429 || status === 503 ? 1 : undefined);
-    return this.#send(status, envelope, seconds === undefined ? {} : { "retry-after": String(seconds) });
+    return this.#send(status, envelope, seconds === undefined ? headers : { "retry-after": String(seconds) });
   }
 
   #respond({ method, headers, body }: FakeRequest, pathname: string, search: string): FetchResponse {
     const [, collection, id] = /\/v1\/(forms|listings)(?:\/([^/]+))?$/.exec(pathname) ?? [];
     const forms = this.forms.filter(({ listingId }) => this.listings.some((listing) => listing.id === listingId));
-    const readBody = () => {
+    const readBody = (fields = BODY_FIELDS) => {
       if (/^bearer grf_ro_/i.test(headers.authorization ?? "")) throw new Rejection({ status: 403 });
-      requireNone(findFaults(body));
-      return parseBody(body as Record<string, unknown>);
+      requireNone(findFaults(body, fields));
+      return parseBody(body as Record<string, unknown>, fields);
     };
     try {
       switch (`${method} ${collection}${id === undefined ? "" : "/id"}`) {
@@ -205,14 +211,14 @@ export class FakeService {
         case "POST forms":
           return this.#create(forms, readBody(), headers["idempotency-key"]);
         case "PUT forms/id":
-          if (!isUuid(id)) throw new Rejection({ status: 404 });
-          return this.#update(forms, id, readBody());
+          if (id === undefined || !isUuid(id)) throw new Rejection({ status: 404 });
+          return this.#update(forms, id, readBody(UPDATE_FIELDS), Object.keys(body as object));
         default:
           throw new Rejection({ status: collection ? 405 : 404 });
       }
     } catch (error) {
       if (!(error instanceof Rejection)) throw error;
-      return this.#fail(error.error, error.message);
+      return this.#fail(error.error, error.message, error.headers);
     }
   }
 
@@ -241,9 +247,9 @@ export class FakeService {
     const listing = find(this.listings, body.listingId);
     const text = JSON.stringify(body);
     const byKey = key === undefined ? undefined : this.#byKey.get(key);
-    if (byKey && byKey.body !== text) throw new Rejection({ status: 422 }, describeReuse(forms, byKey.original));
+    if (byKey && byKey.body !== text) throw keyReused(forms, byKey.original);
     const byBody = this.#byBody.get(text);
-    const original = byKey?.original ?? (key !== undefined && this.#isReplaceable(byBody, text) ? undefined : byBody);
+    const original = byKey?.original ?? (key !== undefined && this.#isReplaceable(byBody, body) ? undefined : byBody);
     if (original) find(forms, original.id);
     else checkRules(listing, body);
     const answer = original ?? this.#addForm(body);
@@ -255,28 +261,46 @@ export class FakeService {
     });
   }
 
-  /** Whether the form was updated or has ended since, so that a new key makes another one. */
-  #isReplaceable(original: FormV1 | undefined, body: string): boolean {
+  /** Whether the form was updated or has ended since, so that a new key makes another one. An added external id is no such update. */
+  #isReplaceable(original: FormV1 | undefined, body: Body): boolean {
     const form = this.forms.find(({ id }) => id === original?.id);
     if (!form) return false;
-    return ENDED_STATUSES.includes(form.status) || JSON.stringify(this.#bodies.get(form.id)) !== body;
+    const now = { ...this.#bodies.get(form.id), ...(body.externalId === null && { externalId: null }) };
+    return ENDED_STATUSES.includes(form.status) || JSON.stringify(now) !== JSON.stringify(body);
   }
 
   /** Returns a copy, the original response. */
   #addForm(body: Body): FormV1 {
-    const form = { ...NEW_FORM, ...this.#identify(), ...stored(body) };
+    const identity = this.#identify();
+    const form = { ...NEW_FORM, ...identity, ...stored(body), updatedAt: identity.createdAt };
     this.forms.push(form);
     this.#bodies.set(form.id, body);
     return { ...form };
   }
 
-  /** A write-only field that is null keeps its value. */
-  #update(forms: readonly FormV1[], id: string | undefined, body: Body): FetchResponse {
+  /** What is not sent keeps its value, and a write-only field that is null too. */
+  #update(forms: readonly FormV1[], id: string, { cancelled, ...body }: Body, sent: string[]): FetchResponse {
     const form = find(forms, id);
-    checkRules(find(this.listings, body.listingId), body, form);
+    const listing = find(this.listings, body.listingId);
+    const from = form.status;
+    const rejectIf = (isWrong: boolean, issue: string) => requireNone(isWrong ? [{ field: "cancelled", issue }] : []);
+    if (cancelled) {
+      rejectIf(from === "CHECKED_OUT", "a form that is CHECKED_OUT cannot be cancelled");
+      return this.#send(200, this.#change(form, { status: CANCELLED }));
+    }
+    rejectIf(from === CANCELLED, "the form is cancelled");
+    checkRules(listing, body, form);
     const before = this.#bodies.get(form.id);
-    const kept = Object.keys(BODY_FIELDS).filter((name) => !(name in NEW_FORM) && body[name] === null);
-    this.#bodies.set(form.id, { ...body, ...Object.fromEntries(kept.map((name) => [name, before?.[name] ?? null])) });
-    return this.#send(200, Object.assign(form, stored(body)));
+    const kept = Object.keys(body).filter(
+      (name) => !sent.includes(name) || (!(name in NEW_FORM) && body[name] === null),
+    );
+    const after = { ...body, ...Object.fromEntries(kept.map((name) => [name, before?.[name] ?? null])) };
+    this.#bodies.set(form.id, after);
+    return this.#send(200, this.#change(form, stored(after)));
+  }
+
+  #change(form: FormV1, values: Partial<FormV1>): FormV1 {
+    const isChanged = Object.entries(values).some(([name, value]) => form[name as keyof FormV1] !== value);
+    return Object.assign(form, values, isChanged && { updatedAt: new Date().toISOString() });
   }
 }

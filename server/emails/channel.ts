@@ -88,13 +88,13 @@ const send = (deps: EmailDeps, row: ClaimedEmail): Promise<string> =>
 
 async function sendInvitation({ services, templates, mailer, log }: EmailDeps, row: ClaimedEmail): Promise<string> {
   const { formId, guestEmail } = row;
+  if (row.isExpired) {
+    log.info(row.facts, "email expired: the stay is over, the form is past SENT, or its address was changed");
+    return "expired";
+  }
   if (!formId || !guestEmail) {
     log.info(row.facts, "email dropped: the form or its address no longer exists");
     return "deleted";
-  }
-  if (row.isExpired) {
-    log.info(row.facts, "email expired: the stay is over or the form is past SENT");
-    return "expired";
   }
   const to = open(services.keyring.email, guestEmail, formId);
   await mailer.send(composeInvitation(services.settings, templates, { ...row, formId, to }), to);

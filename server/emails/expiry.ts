@@ -3,14 +3,14 @@ import { auditBySystemSql } from "../audit-trail/audit.js";
 import { logLevelOf } from "../database/failures.js";
 import { withAdvice } from "../database/writes.js";
 import type { ActivityCounts } from "../outbox/activity.js";
-import { ENDPOINT_DISABLED, INVITATION } from "../outbox/enqueue.js";
+import { ENDPOINT_DISABLED, INVITATION, IS_REPLACED } from "../outbox/enqueue.js";
 import type { Job } from "../outbox/jobs.js";
 
 /** SQL: the stay of form `f` is over, by the database's clock. */
 export const IS_OVER = "coalesce(f.check_out_date <= now(), false)";
 
-/** SQL: the guest of form `f` needs no invitation anymore. */
-export const NEEDS_NO_INVITATION = `(${IS_OVER} OR f.status <> 'SENT')`;
+/** SQL: the guest of form `f` does not need the invitation `n` anymore. */
+export const NEEDS_NO_INVITATION = `(${IS_OVER} OR f.status <> 'SENT' OR ${IS_REPLACED})`;
 
 /** SQL that audits the emails that `rows` names. */
 export const auditExpired = (rows: string) =>

@@ -3,7 +3,8 @@ import { audit } from "../audit-trail/audit.js";
 import { UNSENT_EMAIL_STATES } from "../constants.js";
 import type { Sql } from "../database/db.js";
 import { invalid, notFound } from "../errors.js";
-import { enqueueInvitations, INVITATION } from "../outbox/enqueue.js";
+import { checkNotCancelled } from "../forms/rules.js";
+import { enqueueLaterInvitations, INVITATION, IS_REPLACED } from "../outbox/enqueue.js";
 import { fromCursorId, type Page, readPage, toCursorId } from "../resources/paging.js";
 import { IS_OVER, NEEDS_NO_INVITATION } from "./expiry.js";
 import type * as schema from "./schema.js";
@@ -84,7 +85,7 @@ const findUnsent = (condition: string) => `SELECT ${COLUMNS} FROM emails n WHERE
 
 const FIND = findUnsent("n.id = $1::bigint");
 
-const TOO_LATE = "the stay is over or the form is past SENT: its email is not sent";
+const TOO_LATE = "the stay is over, the form is past SENT, or its address was changed: this email is not sent";
 
 const auditRetried = (tx: Sql, ctx: Context, rows: readonly Email[]) =>
   audit(
@@ -163,18 +164,19 @@ function whyNotInvited({ hasAddress, isOver, status }: FormToInvite): string | u
   return undefined;
 }
 
-const FIND_OF_FORM = findUnsent(`n.form_id = $1::uuid AND n.kind = '${INVITATION}'`);
+const FIND_OF_FORM = findUnsent(`n.form_id = $1::uuid AND n.kind = '${INVITATION}' AND NOT ${IS_REPLACED}`);
 
 const FORM = "SELECT id, listing_id, coalesce(check_in_date, now()), $2::uuid FROM forms WHERE id = $1::uuid";
 
 const ENQUEUE = `
-  WITH n AS (${enqueueInvitations(FORM, true)} RETURNING *)
+  WITH n AS (${enqueueLaterInvitations(FORM, true)} RETURNING *)
   SELECT ${COLUMNS} FROM n`;
 
 export const sendInvitation = ({ ctx, input: { formId } }: Call<typeof schema.sendInput>): Promise<Email> =>
   ctx.services.db.sqlTransaction(async (tx) => {
     const [form] = await tx.query<FormToInvite>("form-to-invite", LOCK_FORM, [formId]);
     if (!form) throw notFound("form");
+    checkNotCancelled(form.status);
     const issue = whyNotInvited(form);
     if (issue) throw invalid([{ field: "formId", issue }]);
     const [unsent] = await tx.query<Email>("find-email-of-form", FIND_OF_FORM, [formId]);

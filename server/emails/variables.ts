@@ -1,3 +1,4 @@
+import { guestUrlOf } from "../forms/queries.js";
 import { isKnownToIntl } from "../listings/timezones.js";
 import type { InvitationFacts } from "./facts.js";
 import { type SenderSettings, senderOf } from "./sender.js";
@@ -31,7 +32,7 @@ export function variablesOf(
     /** Language of the templates. */
     language,
     /** The guest's link to the form. */
-    link: formUrlTemplate.replaceAll("{publicId}", encodeURIComponent(publicId)),
+    link: guestUrlOf({ publicId }, formUrlTemplate),
     listing: { title, shortTitle: shorten(title), address, zipCode, city, country },
     /** In the listing's time zone. `deadline` is the day of the check-in; null once it has passed. */
     stay: {

@@ -18,7 +18,7 @@ export async function findPerson({
     const addresses = rows.map(({ id, guest_email }) => tryOpen(keyring.email, guest_email, id)?.text.toLowerCase());
     unreadable += addresses.filter((address) => address === undefined).length;
     const found = rows.filter((_, index) => addresses[index] === wanted).map(({ id }) => id);
-    if (found.length > 0) forms.push(...(await readFormsById(db, found)));
+    if (found.length > 0) forms.push(...(await readFormsById(ctx.services, found)));
   }
   forms.sort((a, b) => (`${a.createdAt} ${a.id}` < `${b.createdAt} ${b.id}` ? -1 : 1));
   return { forms, unreadable };

@@ -5,14 +5,15 @@ import type { Sql, SqlTransaction } from "../database/db.js";
 import type { Keys } from "../encryption.js";
 import { ServiceError } from "../errors.js";
 import { canonicalEmail, parseInstant } from "../values.js";
-import { type FormState, restoreForm, type StoredAnswer } from "./queries.js";
-import type { FormV1, ParsedBody } from "./schema.js";
+import { type FormRow, type FormState, restoreForm, type StoredAnswer } from "./queries.js";
+import type { ParsedBody } from "./schema.js";
 import { ENDED_STATUSES } from "./status.js";
 
 /** A normalized body; instants are milliseconds since 1970. */
 export interface CanonicalBody {
   checkInDate: number;
   checkOutDate: number;
+  externalId: string | null;
   guestEmail: string | null;
   listingId: string;
   numberOfGuests: number;
@@ -21,6 +22,7 @@ export interface CanonicalBody {
 export const canonicalBody = (body: ParsedBody): CanonicalBody => ({
   checkInDate: body.checkInDate.getTime(),
   checkOutDate: body.checkOutDate.getTime(),
+  externalId: body.externalId ?? null,
   guestEmail: body.guestEmail ? canonicalEmail(body.guestEmail) : null,
   listingId: body.listingId,
   numberOfGuests: body.numberOfGuests,
@@ -33,6 +35,7 @@ export const stayOf = (body: CanonicalBody) =>
     checkInDate: new Date(body.checkInDate).toISOString(),
     checkOutDate: new Date(body.checkOutDate).toISOString(),
     numberOfGuests: body.numberOfGuests,
+    externalId: body.externalId,
   }) satisfies Partial<FormState>;
 
 /** The body that set these fields, with this address. */
@@ -41,6 +44,7 @@ export const bodyOf = (form: StoredAnswer, guestEmail: string | null): Canonical
   checkInDate: parseInstant(form.checkInDate ?? "") ?? Number.NaN,
   checkOutDate: parseInstant(form.checkOutDate ?? "") ?? Number.NaN,
   numberOfGuests: form.numberOfGuests ?? Number.NaN,
+  externalId: form.externalId ?? null,
   guestEmail,
 });
 
@@ -73,9 +77,10 @@ export interface CreateRequest {
   holderId: string;
   /** The Idempotency-Key. */
   key: string | undefined;
-  /** Of the body, in milliseconds since 1970. */
-  checkOutDate: number;
-  /** Fingerprints of the body, newest secret first. */
+  body: CanonicalBody;
+  /** Those of the fingerprints, newest first. */
+  keys: Keys;
+  /** Fingerprints of the body, one per key. */
   fingerprints: readonly [Buffer, ...Buffer[]];
 }
 
@@ -103,9 +108,10 @@ interface EarlierCreate {
   isByKey: boolean;
   /** Whether its body equals the request's. */
   hasEqualBody: boolean;
-  /** Whether its form still matches that body. */
-  isUnchanged: boolean;
-  /** Status of its form now. */
+  /** Of its form now. */
+  fingerprint: Buffer;
+  /** Of its form now, like the next. */
+  externalId: string | null;
   status: string;
   /** Whether its form is on a listing in scope. */
   isInScope: boolean;
@@ -125,7 +131,7 @@ const hasAllKeys = (formId: string) => `(
 
 // A scalar subquery, because with EXISTS the planner may hash the whole scope.
 const EARLIER = `c.form_id AS "formId", c.fingerprint = ANY($3::bytea[]) AS "hasEqualBody",
-  f.fingerprint = ANY($3::bytea[]) AS "isUnchanged", f.status, c.answer, f.created_at AS "createdAt",
+  f.fingerprint, f.external_id AS "externalId", f.status, c.answer, f.created_at AS "createdAt",
   ${hasAllKeys("c.form_id")} AS "hasAllKeys", coalesce((
     SELECT true FROM memberships m WHERE ${membershipInScope("$1")} AND m.listing_id = f.listing_id), false) AS "isInScope"`;
 
@@ -164,16 +170,24 @@ export async function findEarlierCreates(tx: Sql, request: CreateRequest): Promi
  * and not be stored any more, or not at all (gateway/docs/contract.md#idempotency).
  */
 export function findOriginal(
-  { key, checkOutDate }: CreateRequest,
+  request: CreateRequest,
   { byKey, byBody }: EarlierCreates,
   { IDEMPOTENCY_KEY_RETENTION_DAYS: days }: Pick<Settings, "IDEMPOTENCY_KEY_RETENTION_DAYS">,
 ): EarlierCreate | undefined {
   if (byKey && !byKey.hasEqualBody) throw keyReused(byKey);
   if (byKey) return byKey;
-  const isReplaceable = byBody && (!byBody.isUnchanged || ENDED_STATUSES.includes(byBody.status));
-  const keptUntil = days === 0 ? Infinity : checkOutDate + (24 * days - 1) * HOUR_MS;
+  const { key, body } = request;
+  const isReplaceable = byBody && (ENDED_STATUSES.includes(byBody.status) || !isUnchanged(request, byBody));
+  const keptUntil = days === 0 ? Infinity : body.checkOutDate + (24 * days - 1) * HOUR_MS;
   const isNewKey = key !== undefined && !byBody?.hasAllKeys && Date.now() < keptUntil;
   return isNewKey && isReplaceable ? undefined : byBody;
+}
+
+/** Whether the form still matches the body. One without an external id matches whatever id an update has added. */
+function isUnchanged({ body, keys, fingerprints: sent }: CreateRequest, form: EarlierCreate): boolean {
+  const isIdAdded = body.externalId === null && form.externalId !== null;
+  const same = isIdAdded ? fingerprints(keys, { ...body, externalId: form.externalId }) : sent;
+  return same.some((fingerprint) => fingerprint.equals(form.fingerprint));
 }
 
 /** Also the difference that the clocks of the process and the database may have. */
@@ -184,6 +198,7 @@ const keyReused = ({ formId, isInScope }: EarlierCreate) =>
     "IDEMPOTENCY_KEY_REUSED",
     isInScope
       ? {
+          location: `/v1/forms/${formId}`,
           message:
             `This Idempotency-Key belongs to form ${formId}, created with a different request body. To change that form, ` +
             `send PUT /v1/forms/${formId}. For another booking, send that booking's own key.`,
@@ -201,7 +216,7 @@ export async function replay(
   tx: SqlTransaction,
   request: CreateRequest,
   { formId, isByKey, hasAllKeys, isInScope, answer, createdAt }: EarlierCreate,
-): Promise<FormV1> {
+): Promise<FormRow> {
   if (!isInScope) {
     throw new ServiceError("RESOURCE_NOT_FOUND", {
       message: "You no longer have access to the form that this request created.",
@@ -220,9 +235,9 @@ const BIND = `
   WHERE NOT ${hasAllKeys("$3::uuid")}`;
 
 /** Binds the request's key to the form, if it has one and the form has fewer than MAX_KEYS_PER_FORM. */
-export async function bindKey(tx: Sql, { holderId, key, checkOutDate }: CreateRequest, formId: string): Promise<void> {
+export async function bindKey(tx: Sql, { holderId, key, body }: CreateRequest, formId: string): Promise<void> {
   if (key === undefined) return;
-  await tx.query("bind-key", BIND, [holderId, key, formId, new Date(checkOutDate).toISOString()]);
+  await tx.query("bind-key", BIND, [holderId, key, formId, new Date(body.checkOutDate).toISOString()]);
 }
 
 const RELEASE = "UPDATE creations SET current_fingerprint = NULL WHERE form_id = $1::uuid";

@@ -1,6 +1,7 @@
 import type { Form, Prisma } from "../../prisma/client/client.js";
 import type { Principal } from "../access/context.js";
 import { membershipInScope } from "../access/scope.js";
+import type { Settings } from "../config.js";
 import type { Sql } from "../database/db.js";
 import { MARK_IN_FLIGHT } from "../database/in-flight-creates.js";
 import { notFound } from "../errors.js";
@@ -13,13 +14,33 @@ import { type FormV1, formV1, projectStatus } from "./schema.js";
 // The statements that lock and write forms, one function each, and the projection to the public form. Statements that lock a
 // form check scope, except the operator's. Updates and erasures require a form that the transaction has locked.
 
-/** Select list of the public form over `forms f`. Never contains the guest's email address. */
-export const FORM_COLUMNS = selectList(formV1, "f");
+/** SQL: when form `f` was last changed. */
+export const UPDATED_AT = "coalesce(f.updated_at, f.created_at)";
+
+/** The stored part of the public form: `guestUrl` is a matter of settings. */
+const storedForm = formV1.omit({ guestUrl: true });
+
+type StoredField = keyof typeof storedForm.shape;
+
+/** Select list of the stored part of the public form over `forms f`. Never contains the guest's email address. */
+export const FORM_COLUMNS = selectList(storedForm, "f", { updatedAt: UPDATED_AT });
+
+export const FORM_FIELDS = Object.keys(storedForm.shape) as StoredField[];
 
 /** A form as stored. Its status may be one that this version does not know. */
-export type FormRow = SqlRow<Prisma.FormGetPayload<{ select: { [Field in keyof FormV1]: true } }>>;
+export type FormRow = SqlRow<Prisma.FormGetPayload<{ select: { [Field in StoredField]: true } }>> &
+  Pick<FormV1, "updatedAt">;
 
-export const projectForm = (row: FormRow): FormV1 => ({ ...row, status: projectStatus(row.status) });
+/** The public form of a stored one. */
+export const projectForm = (row: FormRow, { FORM_URL_TEMPLATE }: Pick<Settings, "FORM_URL_TEMPLATE">): FormV1 => ({
+  ...row,
+  status: projectStatus(row.status),
+  guestUrl: FORM_URL_TEMPLATE === undefined ? null : guestUrlOf(row, FORM_URL_TEMPLATE),
+});
+
+/** The link to the page where the guest fills in the form. */
+export const guestUrlOf = ({ publicId }: Pick<FormRow, "publicId">, template: string): string =>
+  template.replaceAll("{publicId}", encodeURIComponent(publicId));
 
 export interface LockedListing extends ListingRules {
   id: string;
@@ -57,7 +78,7 @@ export async function lockListing(
   return listing;
 }
 
-/** The mutable columns of a form, and their types. */
+/** The columns that changes of a form write, and their types. */
 const STATE = {
   listingId: "uuid",
   status: "text",
@@ -66,12 +87,16 @@ const STATE = {
   numberOfGuests: "int",
   numberOfVehicles: "int",
   numberOfPets: "int",
+  externalId: "text",
   guestEmail: "bytea",
   fingerprint: "bytea",
+  laterInvitations: "int",
 } as const;
 
 type StateField = keyof typeof STATE;
 const STATE_FIELDS = Object.keys(STATE) as StateField[];
+const PUBLIC_STATE = STATE_FIELDS.filter((field) => field in formV1.shape);
+const PRIVATE_STATE = STATE_FIELDS.filter((field) => !(field in formV1.shape));
 
 export interface FormState extends Omit<SqlRow<Pick<Form, StateField>>, "guestEmail" | "fingerprint"> {
   /** Encrypted (`seal`). */
@@ -89,22 +114,27 @@ const stateParameters = (first: number) =>
 
 const stateValues = (state: FormState) => STATE_FIELDS.map((field) => state[field]);
 
+/** A form as stored, with what is not public. */
+export type StoredForm = FormRow & FormState;
+
+const STORED_COLUMNS = `${FORM_COLUMNS}, ${columnsOf(PRIVATE_STATE, "f")}`;
+
 // A scalar subquery is evaluated again if a concurrent move changed the row; a join is not.
 const LOCK_FORM = `
-  SELECT ${columnsOf(STATE_FIELDS, "f")}
+  SELECT ${STORED_COLUMNS}
   FROM forms f
   WHERE f.id = $1::uuid
     AND (SELECT count(*) FROM memberships m WHERE ${membershipInScope("$2")} AND m.listing_id = f.listing_id) = 1
   FOR NO KEY UPDATE`;
 
-const LOCK_ANY_FORM = `SELECT ${columnsOf(STATE_FIELDS, "f")} FROM forms f WHERE f.id = $1::uuid FOR NO KEY UPDATE`;
+const LOCK_ANY_FORM = `SELECT ${STORED_COLUMNS} FROM forms f WHERE f.id = $1::uuid FOR NO KEY UPDATE`;
 
 /** Locks and returns the form if the principal may write to it. */
-export async function lockForm(sql: Sql, principal: Principal, id: string): Promise<FormState> {
+export async function lockForm(sql: Sql, principal: Principal, id: string): Promise<StoredForm> {
   const [form] =
     principal.kind === "operator"
-      ? await sql.query<FormState>("lock-any-form", LOCK_ANY_FORM, [id])
-      : await sql.query<FormState>("lock-form", LOCK_FORM, [id, principal.userId]);
+      ? await sql.query<StoredForm>("lock-any-form", LOCK_ANY_FORM, [id])
+      : await sql.query<StoredForm>("lock-form", LOCK_FORM, [id, principal.userId]);
   if (!form) throw notFound("form");
   return form;
 }
@@ -128,17 +158,21 @@ const INSERT = `
   )
   SELECT * FROM form`;
 
-/** The response to a create, stored for its replays. `createdAt` is stored with the form. */
-type Answer = Omit<FormRow, "createdAt">;
+/** The response to a create, stored for its replays. Its times are stored with the form. */
+type Answer = Omit<FormRow, "createdAt" | "updatedAt">;
 
 /** A stored response, possibly older than some of the fields. */
 export type StoredAnswer = Partial<Answer> & Pick<FormRow, "id" | "listingId" | "publicId" | "status">;
 
-const NULL_FIELDS = nullFields(formV1);
+const NULL_FIELDS = nullFields(storedForm);
 
 /** Restores a stored response. Fields that did not exist when it was stored are null. */
-export const restoreForm = (answer: StoredAnswer, createdAt: string): FormV1 =>
-  projectForm({ ...NULL_FIELDS, ...answer, createdAt });
+export const restoreForm = (answer: StoredAnswer, createdAt: string): FormRow => ({
+  ...NULL_FIELDS,
+  ...answer,
+  createdAt,
+  updatedAt: createdAt,
+});
 
 interface NewCreation {
   holderId: string;
@@ -156,10 +190,10 @@ export async function insertForm(
   sql: Sql,
   { id, publicId, ...state }: FormState & { id: string; publicId: string },
   { holderId, answer, correlationId, secretId }: NewCreation,
-): Promise<FormV1> {
+): Promise<FormRow> {
   const creation = [holderId, JSON.stringify(answer), secretId, correlationId];
   const values = [id, publicId, ...creation, ...stateValues(state)];
-  return projectWritten(await sql.query<FormRow>("insert-form", INSERT, values));
+  return written(await sql.query<FormRow>("insert-form", INSERT, values));
 }
 
 const CHANGED = stateParameters(2);
@@ -167,18 +201,20 @@ const CHANGED = stateParameters(2);
 const UPDATE = `
   WITH moved AS (${moveInvitations("$1::uuid", CHANGED.listingId, CHANGED.checkInDate)})
   UPDATE forms f
-  SET ${STATE_FIELDS.map((field) => `${snakeCase(field)} = ${CHANGED[field]}`)}
+  SET ${STATE_FIELDS.map((field) => `${snakeCase(field)} = ${CHANGED[field]}`)},
+    updated_at = CASE WHEN ${PUBLIC_STATE.map((field) => `f.${snakeCase(field)} IS DISTINCT FROM ${CHANGED[field]}`).join(" OR ")}
+      THEN greatest(${UPDATED_AT}, clock_timestamp()) ELSE f.updated_at END
   WHERE id = $1::uuid
   RETURNING ${FORM_COLUMNS}`;
 
-/** Updates a form that the transaction has locked. */
-export async function updateForm(sql: Sql, id: string, state: FormState): Promise<FormV1> {
-  return projectWritten(await sql.query<FormRow>("update-form", UPDATE, [id, ...stateValues(state)]));
+/** Updates a form that the transaction has locked. Its time is that of the statement: later than the wait for the lock. */
+export async function updateForm(sql: Sql, { id, ...state }: StoredForm): Promise<FormRow> {
+  return written(await sql.query<FormRow>("update-form", UPDATE, [id, ...stateValues(state)]));
 }
 
-function projectWritten([row]: FormRow[]): FormV1 {
+function written([row]: FormRow[]): FormRow {
   if (!row) throw new Error("the statement wrote no form");
-  return projectForm(row);
+  return row;
 }
 
 const ERASE = "UPDATE forms SET guest_email = NULL WHERE id = ANY($1::uuid[])";

@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import type { Call, ScopedContext } from "../access/context.js";
+import type { Call, ScopedContext, Services } from "../access/context.js";
 import { membershipInScope } from "../access/scope.js";
 import type { Sql } from "../database/db.js";
 import { NONE_IN_FLIGHT } from "../database/in-flight-creates.js";
@@ -28,7 +28,7 @@ const GET = `
 export async function getForm({ ctx, input }: Call<typeof getInput, ScopedContext>): Promise<FormV1> {
   const [row] = await ctx.services.db.query<FormRow>("form", GET, [ctx.principal.userId, input.id]);
   if (!row) throw notFound("form");
-  return projectForm(row);
+  return projectForm(row, ctx.services.settings);
 }
 
 /**
@@ -74,7 +74,7 @@ export function listForms({ ctx, input }: Call<typeof listInput, ScopedContext>)
         ? db.query<ListedForm>("forms", LIST, values)
         : db.query<ListedForm>("forms-on-listing", LIST_ON_LISTING, [...values, listingId]);
     },
-    project: projectForm,
+    project: ({ mayHavePredecessors: _, ...row }) => projectForm(row, settings),
     waitForEarlierRows: async ({ mayHavePredecessors }) => {
       if (!mayHavePredecessors) return false;
       await inFlightCreates.wait(signal);
@@ -203,13 +203,13 @@ async function selectNewestForms(sql: Sql, page: KeysetValues, filters: Filters)
 export async function getAnyForm({ ctx, input }: Call<typeof getInput>): Promise<OperatorForm> {
   const [row] = await ctx.services.db.query<FormRow & { hasGuestEmail: boolean }>("any-form", GET_ANY, [input.id]);
   if (!row) throw notFound("form");
-  return { ...projectForm(row), hasGuestEmail: row.hasGuestEmail };
+  return { ...projectForm(row, ctx.services.settings), hasGuestEmail: row.hasGuestEmail };
 }
 
 const GET_MANY = `SELECT ${FORM_COLUMNS} FROM forms f WHERE f.id = ANY($1::uuid[]) ORDER BY f.created_at, f.id`;
 
-export const readFormsById = async (sql: Sql, ids: readonly string[]): Promise<FormV1[]> =>
-  (await sql.query<FormRow>("forms-by-id", GET_MANY, [ids])).map(projectForm);
+export const readFormsById = async ({ db, settings }: Services, ids: readonly string[]): Promise<FormV1[]> =>
+  (await db.query<FormRow>("forms-by-id", GET_MANY, [ids])).map((row) => projectForm(row, settings));
 
 const LISTING_FIELDS = Object.keys(guestForm.shape.listing.shape).map((field) => `'${field}', l.${snakeCase(field)}`);
 
@@ -225,16 +225,16 @@ export async function getFormByPublicId({ ctx, input }: Call<typeof getByPublicI
   const [found] = await ctx.services.db.query<GuestFormRow>("form-by-public-id", GET_BY_PUBLIC_ID, values);
   if (!found) throw notFound("form");
   const { listing, ...row } = found;
-  return { form: projectForm(row), listing };
+  return { form: projectForm(row, ctx.services.settings), listing };
 }
 
 export function listAllForms({ ctx, input }: Call<typeof listAllInput>): Promise<Page<FormV1>> {
-  const { db } = ctx.services;
+  const { db, settings } = ctx.services;
   const { limit: _limit, cursor: _cursor, ...filters } = input;
   return readPage(ctx, input, {
     identity: { list: "all forms", filters },
     order: "newest first",
     read: (page) => selectNewestForms(db, page, filters),
-    project: projectForm,
+    project: (row) => projectForm(row, settings),
   });
 }

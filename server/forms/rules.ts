@@ -1,6 +1,6 @@
 import { type FieldError, invalid } from "../errors.js";
 import { projectStatus } from "./schema.js";
-import { KNOWN_STATUSES, nextStatuses, STATUS_RULE } from "./status.js";
+import { CANCELLED, KNOWN_STATUSES, nextStatuses, STATUS_RULE } from "./status.js";
 
 /** Limits of a listing; null means no limit. */
 export interface ListingRules {
@@ -69,6 +69,21 @@ export const isCorrection = (from: string, to: string): boolean => from !== to &
 export function checkExpectedStatus(status: string, expected: string | undefined): void {
   if (expected === undefined || expected === status) return;
   throw invalid([{ field: "from", issue: `the form is ${projectStatus(status)}` }]);
+}
+
+/** The rejection of any change of a cancelled form, and of its invitation. */
+export const cancelledForm = () =>
+  invalid([{ field: "cancelled", issue: "the form is cancelled: create a new one for another booking" }]);
+
+/** Throws VALIDATION_ERROR if the form is cancelled. */
+export function checkNotCancelled(status: string): void {
+  if (status === CANCELLED) throw cancelledForm();
+}
+
+/** Throws VALIDATION_ERROR if the form's guests have left. */
+export function checkCancellable(status: string): void {
+  if (status !== "CHECKED_OUT") return;
+  throw invalid([{ field: "cancelled", issue: "a form that is CHECKED_OUT cannot be cancelled" }]);
 }
 
 /** Throws VALIDATION_ERROR if a status change violates the order of the stages. */

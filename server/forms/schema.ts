@@ -4,6 +4,7 @@ import { EXAMPLE_FORM_ID, EXAMPLE_LISTING_ID } from "../constants.js";
 import { expected, invalid } from "../errors.js";
 import { listing } from "../listings/schema.js";
 import { cursor, limit, nextCursor, pageItems } from "../resources/paging.js";
+import { clientReference } from "../texts.js";
 import {
   count,
   day,
@@ -12,6 +13,7 @@ import {
   instant,
   instantOut,
   int32Out,
+  line,
   publicId,
   resourceId,
   slug,
@@ -33,6 +35,25 @@ export const formV1 = z
           "Random slug of the form, 21 characters, for the link that the guest opens. Anyone who has it can open the form.",
         example: "V1StGXR8_Z5jdHi6B-myT",
         ...slug,
+      }),
+    externalId: z
+      .string()
+      .nullable()
+      .meta({
+        description: "The client's own reference, as sent; null if none was sent.",
+        example: "booking-4711",
+        ...line(255),
+      }),
+    guestUrl: z
+      .string()
+      .nullable()
+      .meta({
+        description:
+          "Link to the page where the guest fills in the form, with the `publicId`. Null if the operator has set no such page. It " +
+          "follows the operator's setting: do not store it.",
+        example: "https://stays.example.com/register/V1StGXR8_Z5jdHi6B-myT",
+        format: "uri",
+        maxLength: 2000,
       }),
     status: z.enum(FORM_STATUSES).meta({
       description:
@@ -61,6 +82,11 @@ export const formV1 = z
       description: "Creation time, ISO 8601 in UTC. Lists are sorted by it.",
       example: "2026-11-21T10:15:30.123Z",
     }),
+    updatedAt: instantOut.meta({
+      description:
+        "Time of the last change of any of these fields except `guestUrl`, ISO 8601 in UTC. `createdAt` before the first change.",
+      example: "2026-11-21T10:15:30.123Z",
+    }),
   })
   .meta({
     id: "FormV1",
@@ -84,11 +110,11 @@ const body = {
     example: EXAMPLE_LISTING_ID,
   }),
   checkInDate: instant.meta({
-    description: "Check-in instant: ISO 8601 with seconds and a UTC offset, such as 2027-07-01T15:00:00+02:00.",
+    description: "Check-in instant: ISO 8601 with a UTC offset, such as 2027-07-01T15:00:00+02:00.",
     example: "2027-07-01T15:00:00+02:00",
   }),
   checkOutDate: instant.meta({
-    description: "Check-out instant: ISO 8601 with seconds and a UTC offset. Must be after checkInDate.",
+    description: "Check-out instant: ISO 8601 with a UTC offset. Must be after checkInDate.",
     example: "2027-07-08T11:00:00+02:00",
   }),
   numberOfGuests: count(1).meta({
@@ -98,10 +124,30 @@ const body = {
   guestEmail: emailAddress.nullish().meta({
     description:
       "Email address of the guest, at most 254 characters. Write-only: never returned. On create, the guest is sent a link to the form, " +
-      "unless the stay is over. On update, the stored address is kept if this is absent or null.",
+      "unless the stay is over. On update, the stored address is kept if this is absent or null; another address is sent the link " +
+      "if the form is SENT and the stay is not over.",
     example: "guest@example.com",
   }),
+  externalId: clientReference.nullish().meta({
+    description:
+      "The client's own reference, such as the booking's id, of 1 to 255 characters. Stays that differ only in it are two forms. " +
+      "On update, the stored one is kept if this is absent, and removed if it is null.",
+    // Not `example`, which the code samples send.
+    examples: ["booking-4711"],
+    ...line(255),
+  }),
 };
+
+const cancelled = z
+  .literal(true, { error: () => "must be true, or absent" })
+  .optional()
+  .meta({
+    description:
+      "Cancels the form, for good: its status becomes CANCELLED, and its guest's address is removed. The other properties are " +
+      "required and validated, but not applied.",
+    // Not `example`, which the code samples send.
+    examples: [true],
+  });
 
 // Checked if both instants are valid, even if other fields are not.
 const isChronological = ({ checkInDate: begin, checkOutDate: end }: Record<"checkInDate" | "checkOutDate", unknown>) =>
@@ -117,26 +163,26 @@ const stayOrder = {
     !issues.some(({ path }) => path?.[0] === "checkInDate" || path?.[0] === "checkOutDate"),
 };
 
-/** OpenAPI metadata of the request bodies. */
-const formInput = { title: "FormInput", description: "The stay, as sent by create and update." };
-
 export const createInput = z
   .strictObject(body)
   .refine(isChronological, stayOrder)
   .check(inFieldOrder(body))
-  .meta(formInput);
+  // The title names the schema in the OpenAPI document.
+  .meta({ title: "FormInput", description: "The stay, as sent by a create." });
 
 const formId = resourceId.meta({
   description: "Id of the form, a UUID.",
   example: EXAMPLE_FORM_ID,
 });
 
+const update = { id: formId, ...body, cancelled };
+
 /** Body and form id of an update. */
 export const updateInput = z
-  .strictObject({ id: formId, ...body })
+  .strictObject(update)
   .refine(isChronological, stayOrder)
-  .check(inFieldOrder({ id: formId, ...body }))
-  .meta(formInput);
+  .check(inFieldOrder(update))
+  .meta({ title: "FormUpdate", description: "The stay, as sent by an update." });
 
 /** A body as sent. */
 export type FormBody = z.input<typeof createInput>;

@@ -1,4 +1,4 @@
-/** The stages of a form, in order. A form moves from any status of one stage to any of the next. */
+/** The stages of a form, in order. A form moves from any status of one stage to any of the next, or is cancelled. */
 export const STAGES = [
   ["SENT"],
   ["COMPLETED"],
@@ -7,16 +7,21 @@ export const STAGES = [
   ["CHECKED_OUT"],
 ] as const;
 
+/** The status of a form whose booking was cancelled. Nothing changes such a form anymore. */
+export const CANCELLED = "CANCELLED";
+
 /** Statuses of a form whose booking is over, so that an equal stay can be booked again. */
-export const ENDED_STATUSES: readonly string[] = ["REJECTED", "INVALIDATED", "CHECKED_OUT"];
+export const ENDED_STATUSES: readonly string[] = ["REJECTED", "INVALIDATED", "CHECKED_OUT", CANCELLED];
 
 /** The statuses that this version knows. */
-export const KNOWN_STATUSES: readonly string[] = STAGES.flat();
+export const KNOWN_STATUSES: readonly string[] = [...STAGES.flat(), CANCELLED];
 
-/** The statuses of the next stage; none after the last one or an unknown status. */
+/** The statuses that a user may set next: those of the next stage, or CANCELLED before the last one. */
 export function nextStatuses(status: string): readonly string[] {
+  if (status === CANCELLED) return [];
   const stage = STAGES.findIndex((statuses) => (statuses as readonly string[]).includes(status));
-  return stage === -1 ? [] : (STAGES[stage + 1] ?? []);
+  if (stage === STAGES.length - 1) return [];
+  return [...(stage === -1 ? [] : (STAGES[stage + 1] ?? [])), CANCELLED];
 }
 
 /** What `setStatus` accepts. */
@@ -28,7 +33,7 @@ export const ANY_ENDED_STATUS = new Intl.ListFormat("en-GB", { type: "disjunctio
 );
 
 /** The public statuses. Any other stored value is projected as UNKNOWN. */
-export const FORM_STATUSES = [...STAGES.flat(), "UNKNOWN"] as const;
+export const FORM_STATUSES = [...STAGES.flat(), CANCELLED, "UNKNOWN"] as const;
 
 export type FormStatus = (typeof FORM_STATUSES)[number];
 
@@ -41,5 +46,6 @@ export const STATUS_MEANINGS: Record<FormStatus, string> = {
   VALIDATED: "The guests' details were checked and are in order.",
   INVALIDATED: "The guests' details were checked and are not in order.",
   CHECKED_OUT: "The stay is over.",
+  CANCELLED: "The booking was cancelled. The form does not change anymore.",
   UNKNOWN: "A status that this version does not list.",
 };

@@ -1,7 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { nanoid } from "nanoid";
 import type { Call, InAppContext, ScopedContext } from "../access/context.js";
+import type { Sql, SqlTransaction } from "../database/db.js";
 import { seal, tryOpen } from "../encryption.js";
+import { endInvitations, replaceInvitation } from "../outbox/enqueue.js";
 import { recordEvent } from "../outbox/events.js";
 import { omitUndefined } from "../values.js";
 import {
@@ -15,11 +17,21 @@ import {
   replay,
   stayOf,
 } from "./idempotency.js";
-import { insertForm, lockForm, lockListing, updateForm } from "./queries.js";
 import {
+  insertForm,
+  type LockedListing,
+  lockForm,
+  lockListing,
+  projectForm,
+  type StoredForm,
+  updateForm,
+} from "./queries.js";
+import {
+  checkCancellable,
   checkExpectedStatus,
   checkKnownStatus,
   checkListingRules,
+  checkNotCancelled,
   checkPartyRules,
   checkStatusOrder,
   isCorrection,
@@ -33,6 +45,7 @@ import {
   type setStatusInput,
   type updateInput,
 } from "./schema.js";
+import { CANCELLED } from "./status.js";
 
 // The only way to create or update a form, for API keys, users and the operator. Each function is one transaction with the
 // same steps: load in scope and lock, replay (create only), check the listing's rules, write (a create also enqueues the
@@ -46,7 +59,8 @@ export function createForm({ ctx, input }: Call<typeof createInput, ScopedContex
   const request: CreateRequest = {
     holderId: principal.userId,
     key,
-    checkOutDate: body.checkOutDate,
+    body,
+    keys: services.keyring.fingerprint,
     fingerprints: fingerprints(services.keyring.fingerprint, body),
   };
   return services.db.sqlTransaction(async (tx) => {
@@ -56,7 +70,7 @@ export function createForm({ ctx, input }: Call<typeof createInput, ScopedContex
     ]);
     const original = findOriginal(request, earlier, services.settings);
     ctx.outcome.replayed = original !== undefined;
-    if (original) return replay(tx, request, original);
+    if (original) return projectForm(await replay(tx, request, original), services.settings);
 
     checkListingRules(listing, body, { isNewOnListing: true });
 
@@ -80,7 +94,7 @@ export function createForm({ ctx, input }: Call<typeof createInput, ScopedContex
     };
     const [, form] = await tx.commit(
       byBody && releaseFingerprint(tx, byBody),
-      insertForm(tx, { ...answer, guestEmail, fingerprint }, creation),
+      insertForm(tx, { ...answer, guestEmail, fingerprint, laterInvitations: 0 }, creation),
       bindKey(tx, request, id),
       recordEvent(tx, ctx, {
         type: "form.created",
@@ -90,49 +104,92 @@ export function createForm({ ctx, input }: Call<typeof createInput, ScopedContex
         details: { listingId: listing.id },
       }),
     );
-    return form;
+    return projectForm(form, services.settings);
   }, signal);
 }
 
+/** Replaces a form's stay, or cancels the form. An update that changes nothing writes nothing. */
 export function updateFormStay({ ctx, input }: Call<typeof updateInput, ScopedContext>): Promise<FormV1> {
   const { principal, services, signal } = ctx;
-  const { keyring, db } = services;
-  const { id } = input;
-  const body = canonicalBody(input);
-  return db.sqlTransaction(async (tx) => {
-    const stored = await lockForm(tx, principal, id);
+  return services.db.sqlTransaction(async (tx) => {
+    const stored = await lockForm(tx, principal, input.id);
     const origin = await lockListing(tx, principal, stored.listingId, "form");
-    const isNewOnListing = body.listingId !== origin.id;
-    const listing = isNewOnListing ? await lockListing(tx, principal, body.listingId) : origin;
+    const isNewOnListing = input.listingId !== origin.id;
+    const listing = isNewOnListing ? await lockListing(tx, principal, input.listingId) : origin;
 
+    if (input.cancelled) return cancel(tx, ctx, stored, origin);
+    checkNotCancelled(stored.status);
+    const body = canonicalBody(input);
     checkListingRules(listing, body, { isNewOnListing, party: stored });
 
-    const stay = stayOf(body);
-    const storedEmail = (stored.guestEmail && tryOpen(keyring.email, stored.guestEmail, id)?.text) ?? null;
-    const guestEmail = body.guestEmail ?? storedEmail;
-    const [fingerprint] = fingerprints(keyring.fingerprint, { ...body, guestEmail });
+    const { state, fields } = await updatedState(tx, ctx, stored, input);
+    if (fields.length === 0) return projectForm(stored, services.settings);
     const [form] = await tx.commit(
-      updateForm(tx, id, {
-        ...stored,
-        ...stay,
-        // Encrypt with the newest secret. An address that cannot be decrypted is kept as it is.
-        guestEmail: guestEmail ? seal(keyring.email, guestEmail, id) : stored.guestEmail,
-        fingerprint,
-      }),
+      updateForm(tx, state),
       recordEvent(tx, ctx, {
         type: isNewOnListing ? "form.moved" : "form.updated",
         action: "form.updated",
-        formId: id,
+        formId: stored.id,
         listings: isNewOnListing ? [listing, origin] : [listing],
-        details: {
-          listingId: listing.id,
-          ...(isNewOnListing && { movedFrom: origin.id }),
-          fields: changedFields({ ...stored, guestEmail: storedEmail }, { ...stay, guestEmail }),
-        },
+        details: { listingId: listing.id, ...(isNewOnListing && { movedFrom: origin.id }), fields },
       }),
     );
-    return form;
+    return projectForm(form, services.settings);
   }, signal);
+}
+
+/** What an update makes of a form, and the names of the fields that it changes. Invites the guest at another address. */
+async function updatedState(
+  tx: Sql,
+  { services: { keyring }, correlationId }: ScopedContext,
+  stored: StoredForm,
+  input: Call<typeof updateInput>["input"],
+) {
+  const { id } = stored;
+  const { externalId = stored.externalId } = input;
+  const storedEmail = (stored.guestEmail && tryOpen(keyring.email, stored.guestEmail, id)?.text) ?? null;
+  const sent = canonicalBody({ ...input, externalId });
+  const body = { ...sent, guestEmail: sent.guestEmail ?? storedEmail };
+  const stay = stayOf(body);
+  const { guestEmail } = body;
+  const fields = changedFields({ ...stored, guestEmail: storedEmail }, { ...stay, guestEmail });
+  const [fingerprint] = fingerprints(keyring.fingerprint, body);
+  const state = {
+    ...stored,
+    ...stay,
+    // Encrypt with the newest secret. An address that cannot be decrypted is kept as it is.
+    guestEmail: guestEmail ? seal(keyring.email, guestEmail, id) : stored.guestEmail,
+    fingerprint,
+  };
+  const isReaddressed = guestEmail?.toLowerCase() !== storedEmail?.toLowerCase();
+  if (isReaddressed && stored.status === "SENT") {
+    state.laterInvitations = await replaceInvitation(tx, state, correlationId);
+  }
+  return { state, fields };
+}
+
+/** Cancels a form. A form that is cancelled stays as it is. */
+async function cancel(
+  tx: SqlTransaction,
+  ctx: InAppContext | ScopedContext,
+  stored: StoredForm,
+  listing: LockedListing,
+): Promise<FormV1> {
+  const { settings } = ctx.services;
+  if (stored.status === CANCELLED) return projectForm(stored, settings);
+  if (ctx.principal.kind !== "operator") checkCancellable(stored.status);
+  const [form] = await tx.commit(
+    updateForm(tx, { ...stored, status: CANCELLED, guestEmail: null }),
+    endInvitations(tx, stored.id),
+    recordEvent(tx, ctx, {
+      type: "form.cancelled",
+      action: "form.cancelled",
+      formId: stored.id,
+      listings: [listing],
+      details: { from: stored.status },
+    }),
+  );
+  return projectForm(form, settings);
 }
 
 /** The names of the fields that an update has changed. */
@@ -155,7 +212,7 @@ interface InAppChange extends Partial<Party> {
   status?: string;
 }
 
-/** Sets a form's status or party, only if its status is `from`. */
+/** Sets a form's status or party, only if its status is `from`. A change that changes nothing writes nothing. */
 function changeForm(ctx: InAppContext, id: string, change: InAppChange, from?: string): Promise<FormV1> {
   const { principal, services, signal } = ctx;
   return services.db.sqlTransaction(async (tx) => {
@@ -163,15 +220,19 @@ function changeForm(ctx: InAppContext, id: string, change: InAppChange, from?: s
     const listing = await lockListing(tx, principal, stored.listingId, "form");
 
     checkExpectedStatus(stored.status, from);
+    if (change.status === CANCELLED) return cancel(tx, ctx, stored, listing);
+    checkNotCancelled(stored.status);
     const { status = stored.status, ...party } = change;
     checkPartyRules(listing, party);
     if (principal.kind !== "operator") checkStatusOrder(stored.status, status);
 
     const fields = changedFields<Partial<Party>>(stored, party);
+    const isMoved = status !== stored.status;
+    if (!isMoved && fields.length === 0) return projectForm(stored, services.settings);
     const subject = { formId: id, listings: [listing] };
     const [form] = await tx.commit(
-      updateForm(tx, id, { ...stored, ...change }),
-      status !== stored.status &&
+      updateForm(tx, { ...stored, ...change }),
+      isMoved &&
         recordEvent(tx, ctx, {
           type: "form.status_changed",
           action: "form.status_set",
@@ -186,6 +247,6 @@ function changeForm(ctx: InAppContext, id: string, change: InAppChange, from?: s
           details: { fields },
         }),
     );
-    return form;
+    return projectForm(form, services.settings);
   }, signal);
 }

@@ -15,6 +15,10 @@ export const listing = z
       example: "kQ2m9_uTz1f8Yc-3RbXwE",
       ...slug,
     }),
+    externalId: z
+      .string()
+      .nullable()
+      .meta({ description: "Id of the listing in the operator's own system.", example: "loft-12", ...line(200) }),
     title: z.string().meta({ description: "Name of the listing.", example: "Loft by the canal", ...line(200) }),
     address: z.string().meta({ description: "Street and number.", example: "Paul-Lincke-Ufer 20", ...line(500) }),
     city: z.string().meta({ description: "City.", example: "Berlin", ...line(200) }),
@@ -57,7 +61,6 @@ export type Listing = z.infer<typeof listing>;
 
 /** A listing as the operator sees it. */
 export const operatorListing = listing.extend({
-  externalId: z.string().nullable(),
   /** Of the invitation that guests get, a BCP 47 tag. */
   language: z.string().nullable(),
 });

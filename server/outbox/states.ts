@@ -43,6 +43,10 @@ const EMAILS: Line[] = [
   ["running", "deleted", "record-emails", "record.ts", "it has no recipient anymore"],
   ["waiting retrying failed", "deleted", "cancel-emails", "enqueue.ts", "the address is erased"],
   ["waiting retrying", "expired", "expire-emails", "../emails/expiry.ts", "it has waited too long, or nobody needs it"],
+  ["inserted", "waiting", "replace-invitation", "enqueue.ts", "an update changes the address"],
+  ["waiting retrying", "deleted", "replace-invitation", "enqueue.ts", "the same: the new one goes to the new address"],
+  ["failed", "expired", "replace-invitation", "enqueue.ts", "the same"],
+  ["waiting retrying failed", "expired", "end-invitations", "enqueue.ts", "the form is cancelled"],
   ["failed sent expired", "deleted", "delete-old-emails", "../emails/retention.ts", "it is past its retention"],
 ];
 

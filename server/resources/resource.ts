@@ -9,12 +9,13 @@ export const snakeCase = (field: string) => field.replace(/[A-Z]/g, (capital) =>
 export const toColumns = (fields: object) =>
   Object.fromEntries(Object.entries(fields).map(([field, value]) => [snakeCase(field), value]));
 
-/** Returns the select list of these fields, each column under its field's name. */
-export const columnsOf = (fields: readonly string[], alias: string): string =>
-  fields.map((field) => `${alias}.${snakeCase(field)} AS "${field}"`).join(", ");
+/** Returns the select list of these fields, each column under its field's name. `others`: the SQL of those that are no column. */
+export const columnsOf = (fields: readonly string[], alias: string, others: Record<string, string> = {}): string =>
+  fields.map((field) => `${others[field] ?? `${alias}.${snakeCase(field)}`} AS "${field}"`).join(", ");
 
 /** Returns the select list of a resource. */
-export const selectList = ({ shape }: z.ZodObject, alias: string): string => columnsOf(Object.keys(shape), alias);
+export const selectList = ({ shape }: z.ZodObject, alias: string, others?: Record<string, string>): string =>
+  columnsOf(Object.keys(shape), alias, others);
 
 /** Returns every field of a resource as null, to fill in fields that did not exist when a row was stored. */
 export const nullFields = <Shape extends z.ZodRawShape>({ shape }: z.ZodObject<Shape>) =>

@@ -6,7 +6,7 @@ import { assertNewestInUse } from "./checks.js";
 import { countEndpoints } from "./endpoints.js";
 import type { SecretsStatus, SecretUse, statusInput } from "./schema.js";
 
-// A create can be sent again until its own stay ends, also if an update has moved the form's.
+// A create can be sent again until its own stay ends, also if an update has moved the form's, or cancelled the form.
 const COUNT_CREATES = `
   SELECT id, count(*)::int AS creates, max(until) AS until
   FROM (

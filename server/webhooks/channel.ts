@@ -3,8 +3,7 @@ import { membershipInScope } from "../access/scope.js";
 import { EVENT_TYPES, TEST_EVENT } from "../constants.js";
 import { maskEmails } from "../emails/masking.js";
 import { type Keys, open } from "../encryption.js";
-import { FORM_COLUMNS, type FormRow, projectForm } from "../forms/queries.js";
-import { formV1 } from "../forms/schema.js";
+import { FORM_COLUMNS, FORM_FIELDS, type FormRow, projectForm } from "../forms/queries.js";
 import type { ActivityCounts } from "../outbox/activity.js";
 import type { Channel } from "../outbox/attempt.js";
 import { type Claimed, claimSql, JOIN_BUSY_QUEUES } from "../outbox/claim.js";
@@ -42,7 +41,7 @@ type ClaimedDelivery = Claimed &
   };
 
 interface DeliveryDeps {
-  services: Pick<Services, "db" | "keyring">;
+  services: Pick<Services, "db" | "keyring" | "settings">;
   post: Post;
   workerId: string;
   counts: ActivityCounts;
@@ -51,7 +50,7 @@ interface DeliveryDeps {
 
 /** The webhook deliveries in the outbox. */
 export function deliveryChannel({
-  services: { db, keyring },
+  services: { db, keyring, settings },
   post,
   workerId,
   counts,
@@ -70,7 +69,7 @@ export function deliveryChannel({
     },
 
     async send(row) {
-      const event = eventOf(row, row.form && projectForm(row.form));
+      const event = eventOf(row, row.form && projectForm(row.form, settings));
       if (!event) return { id: row.id, state: "out_of_scope", reason: null };
       const body = JSON.stringify(event);
       const { status, durationMs } = await post(row.url, headersOf(keyring.webhook, row, body), body);
@@ -123,8 +122,6 @@ type Row = Omit<ClaimedDelivery, "id" | "form"> & { deliveryId: string } & (
     | ({ isInScope: true } & FormRow)
     | { isInScope: false }
   );
-
-const FORM_FIELDS = Object.keys(formV1.shape) as (keyof FormRow)[];
 
 /** Separates the columns of the form. The form's `id` hides that of the delivery. */
 function toClaimed(row: Row): ClaimedDelivery {

@@ -70,6 +70,10 @@ export const EVENTS = [
     from: status("Status before the change.", "SENT"),
     to: status("Status after the change. `form.status` may be newer.", "COMPLETED"),
   }),
+  eventOf("form.cancelled", "A form was cancelled. It does not change anymore.", {
+    form,
+    from: status("Status before it was cancelled.", "SENT"),
+  }),
   eventOf("form.party_changed", "The number of vehicles or pets of a form was changed.", {
     form,
     fields: fields("numberOfPets"),

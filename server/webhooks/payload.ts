@@ -33,6 +33,8 @@ export function eventOf(
       return { type, timestamp, sentAt, data: { form, fields } };
     case "form.moved":
       return { type, timestamp, sentAt, data: { form, previousListingId, fields } };
+    case "form.cancelled":
+      return { type, timestamp, sentAt, data: { form, from: projectStatus(from) } };
     case "form.status_changed":
       return { type, timestamp, sentAt, data: { form, from: projectStatus(from), to: projectStatus(to) } };
   }

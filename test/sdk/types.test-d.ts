@@ -5,6 +5,7 @@ import type {
   FormInput,
   FormListParams,
   FormStatus,
+  FormUpdate,
   FormV1,
   GuestForms,
   KnownErrorCode,
@@ -22,9 +23,9 @@ import type { WebhookEvent as ServiceEvent } from "../../server/webhooks/event-s
 type Forms = { in: inferRouterInputs<AppRouter>["forms"]; out: inferRouterOutputs<AppRouter>["forms"] };
 type Listings = { in: inferRouterInputs<AppRouter>["listings"]; out: inferRouterOutputs<AppRouter>["listings"] };
 
-/** What a call resolves to, without `_correlationId` and with the known statuses only. */
+/** What a call resolves to, without what the SDK adds and with the known statuses only. */
 type Result<Call extends (...args: never[]) => PromiseLike<unknown>> = KnownStatusOnly<
-  Flat<Omit<Awaited<ReturnType<Call>>, "_correlationId">>
+  Flat<Omit<Awaited<ReturnType<Call>>, "_correlationId" | "_replayed">>
 >;
 type KnownStatusOnly<T> = T extends { status: FormStatus } ? Omit<T, "status"> & { status: KnownFormStatus } : T;
 /** An input as sent: a Date becomes a string. */
@@ -45,12 +46,13 @@ expectTypeOf<Awaited<ReturnType<typeof listings.list>>>().toEqualTypeOf<Page<Lis
 expectTypeOf<Page<FormV1>["nextCursor"]>().toEqualTypeOf<Forms["out"]["list"]["nextCursor"]>();
 
 expectTypeOf<Sent<FormInput>>().toEqualTypeOf<Forms["in"]["create"]>();
-expectTypeOf<Flat<Sent<FormInput> & { id: string }>>().toEqualTypeOf<Flat<Forms["in"]["update"]>>();
+expectTypeOf<Flat<Sent<FormUpdate> & { id: string }>>().toEqualTypeOf<Flat<Forms["in"]["update"]>>();
 expectTypeOf<Flat<FormListParams>>().toEqualTypeOf<Flat<NonNullable<Forms["in"]["list"]>>>();
 expectTypeOf<ListParams>().toEqualTypeOf<Flat<NonNullable<Listings["in"]["list"]>>>();
 expectTypeOf<Parameters<typeof forms.retrieve>[0]>().toEqualTypeOf<Forms["in"]["get"]["id"]>();
 
 expectTypeOf<Awaited<ReturnType<typeof forms.create>>["_correlationId"]>().toEqualTypeOf<string | undefined>();
+expectTypeOf<Awaited<ReturnType<typeof forms.create>>["_replayed"]>().toEqualTypeOf<boolean | undefined>();
 expectTypeOf<Awaited<ReturnType<typeof forms.list>>["_correlationId"]>().toEqualTypeOf<string | undefined>();
 expectTypeOf(client.request<FormV1[]>("GET", "/v1/x")).resolves.toEqualTypeOf<WithCorrelationId<FormV1[]>>();
 expectTypeOf(client.request("GET", "/v1/x")).resolves.toEqualTypeOf<unknown>();
@@ -98,6 +100,9 @@ switch (event.type) {
   case "form.status_changed":
     expectTypeOf(event.data.from).toEqualTypeOf<FormStatus>();
     expectTypeOf(event.data.to).toEqualTypeOf<FormStatus>();
+    break;
+  case "form.cancelled":
+    expectTypeOf(event.data.from).toEqualTypeOf<FormStatus>();
     break;
   case "webhook.test":
     // @ts-expect-error: a test has no form

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { KNOWN_STATUSES, nextStatuses, STATUS_MEANINGS } from "../../../../server/forms/status.js";
+import { CANCELLED, KNOWN_STATUSES, nextStatuses, STATUS_MEANINGS } from "../../../../server/forms/status.js";
 import { core, type Outputs } from "../core.js";
 import { Badge, FormLink, ListingLink, Time, UserLink } from "../parts/cells.js";
 import { Copy } from "../parts/copy.js";
@@ -80,7 +80,9 @@ const StaySection = ({ form }: { form: OperatorForm }) => (
         Pets: form.numberOfPets,
         "Guest’s email address": form.hasGuestEmail ? "Stored" : "None",
         Created: <Time at={form.createdAt} />,
+        "Last change": <Time at={form.updatedAt} />,
         "Form id": <Copy text={form.id} />,
+        "External id": form.externalId && <Copy text={form.externalId} />,
         "Public id, in the guest’s link": form.publicId && <Copy text={form.publicId} />,
       }}
     />
@@ -124,6 +126,7 @@ function StatusSection({ form: { id, status } }: { form: OperatorForm }) {
   const [last, setLast] = useState({ from: "", to: "" });
   const buttons = useRef<HTMLDivElement>(null);
   const canUndo = last.to === status;
+  const next = nextStatuses(status).filter((to) => to !== CANCELLED);
   useEffect(() => {
     // The button that was pressed is gone.
     if (canUndo && document.activeElement === document.body) buttons.current?.querySelector("button")?.focus();
@@ -146,8 +149,19 @@ function StatusSection({ form: { id, status } }: { form: OperatorForm }) {
         <Badge text={status} /> {STATUS_MEANINGS[status]}
       </p>
       <div ref={buttons} class="hstack flex-wrap gap-2">
-        {canUndo && !nextStatuses(status).includes(last.from) && button(last.from)}
-        {nextStatuses(status).map(button)}
+        {canUndo && !next.includes(last.from) && button(last.from)}
+        {next.map(button)}
+        {nextStatuses(status).includes(CANCELLED) && (
+          <FormButton
+            label="Cancel the form …"
+            title="Cancel the form"
+            submit="Cancel it for good"
+            send={() => core.forms.setStatus.mutate({ id, status: CANCELLED, from: status })}
+            done={() => "The form is cancelled."}
+          >
+            <p>A waiting invitation ends, and the guest’s address is removed. This cannot be undone.</p>
+          </FormButton>
+        )}
       </div>
       <p class="text-body-secondary mb-0">Each change is audited in your name and sent to webhooks at once.</p>
     </Section>

@@ -33,13 +33,14 @@ const TEXTS: Partial<Record<string, string>> = {
   "form.email_erased": "Guest’s address erased",
   "email.requested": "Asked to send the invitation again",
   "email.retried": "Asked to retry the email",
-  "email.expired": "Invitation expired: the stay was over, or the form was past SENT",
+  "email.expired": "Invitation expired: the stay was over, the form was past SENT, or its address was changed",
 };
 
 /** What a change did. */
 export function What({ action, details }: Entry): ComponentChildren {
   const { from, to, fields, listingId, movedFrom, userId, role, reason } = details;
   if (action === "form.status_set") return `Status ${from} → ${to}${details.correction ? ", out of order" : ""}`;
+  if (action === "form.cancelled") return `Cancelled, was ${from}`;
   const changed = fieldNames(fields) || reason;
   const text = `${TEXTS[action] ?? words(action)}${changed ? `: ${changed}` : ""}`;
   if (action.startsWith("member.")) {
