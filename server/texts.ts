@@ -49,7 +49,8 @@ const UNSAFE = /[\p{Cc}\p{Cs}\p{Bidi_Control}]/u;
 /** A client's own reference, compared exactly, of 1 to 255 UTF-16 code units. */
 export const clientReference = trimmed
   .min(1, { error: "must not be empty", abort: true })
-  .max(255, tooLong(255))
+  // Zod counts code points.
+  .refine((text) => text.length <= 255, tooLong(255))
   .refine((text) => !UNSAFE.test(text), "must not contain control characters, lone surrogates or bidi controls");
 
 /** Id of a user or listing in the operator's own system. An import finds the row again by it, or by the id of the row itself. */

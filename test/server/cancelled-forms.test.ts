@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { Caller } from "../../server/caller.js";
 import { FORM_STATUSES } from "../../server/forms/status.js";
 import { openTestCore } from "../support/core.js";
-import { catchError } from "../support/factories.js";
+import { catchServiceError } from "../support/factories.js";
 import { setState } from "../support/outbox-queue.js";
 import { uniqueStay } from "../support/stays.js";
 
@@ -19,7 +19,7 @@ async function cancelOne(fields: object = {}) {
 }
 
 const rejectionOf = async (call: Promise<unknown>) => {
-  const { serviceCode, errors } = await catchError(call);
+  const { serviceCode, errors } = await catchServiceError(call);
   return [serviceCode, errors?.map(({ field }) => field)];
 };
 const CANCELLED_ERROR = ["VALIDATION_ERROR", ["cancelled"]];

@@ -1,9 +1,10 @@
+import { createHmac } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { openTestCore } from "../support/core.js";
-import { catchError } from "../support/factories.js";
+import { catchServiceError } from "../support/factories.js";
 import { fixedStay, uniqueStay } from "../support/stays.js";
 
-const { services, owner, operator, sql, makeOwner } = await openTestCore();
+const { services, owner, operator, sql, makeOwner, asUser } = await openTestCore();
 const { listingId, forms } = owner;
 
 describe("an external id", () => {
@@ -52,7 +53,7 @@ describe("an external id", () => {
     const body = { ...fixedStay(listingId), externalId } as ReturnType<typeof fixedStay>;
     const { id } = await owner.addForm();
     for (const call of [forms.create(body), forms.update({ id, ...body })]) {
-      const { serviceCode, errors } = await catchError(call);
+      const { serviceCode, errors } = await catchServiceError(call);
       expect([serviceCode, errors?.map(({ field }) => field)]).toEqual(["VALIDATION_ERROR", ["externalId"]]);
     }
   });
@@ -108,7 +109,6 @@ describe("an external id", () => {
     const body = { ...fixedStay(listingId), numberOfGuests: 61 };
     const { id } = await forms.create(body);
     const [row] = await sql("SELECT fingerprint FROM creations WHERE form_id = $1", id);
-    const { createHmac } = await import("node:crypto");
     const text = JSON.stringify({
       checkInDate: Date.parse(`${body.checkInDate}`),
       checkOutDate: Date.parse(`${body.checkOutDate}`),
@@ -120,7 +120,7 @@ describe("an external id", () => {
   });
 
   test("of a listing is public, as the operator has set it", async () => {
-    const { listings } = (await import("../support/factories.js")).asUser(services, owner.userId);
+    const { listings } = asUser(owner.userId);
     await sql("UPDATE listings SET external_id = 'loft-1' WHERE id = $1", listingId);
     expect((await listings.get({ id: listingId })).externalId).toBe("loft-1");
     expect((await listings.list({})).items.map(({ externalId }) => externalId)).toEqual(["loft-1"]);

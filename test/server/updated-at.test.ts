@@ -5,7 +5,7 @@ import { uniqueStay } from "../support/stays.js";
 const { owner, operator, sql, runBehind, asUser } = await openTestCore();
 const { listingId, forms } = owner;
 
-async function create(fields: object = {}) {
+async function create(fields: Record<string, unknown> = {}) {
   const stay = uniqueStay(listingId, fields);
   const form = await forms.create(stay);
   const update = (change: object = {}) => forms.update({ id: form.id, ...stay, ...change });

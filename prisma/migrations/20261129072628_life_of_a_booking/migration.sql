@@ -1,4 +1,4 @@
--- Locks: ACCESS EXCLUSIVE forms
+-- Locks: forms ACCESS EXCLUSIVE
 
 -- A form without updated_at has not changed since it was created.
 ALTER TABLE "forms" ADD COLUMN "external_id" TEXT,
