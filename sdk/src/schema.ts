@@ -158,8 +158,8 @@ export interface FormUpdate {
    */
   externalId?: string | null | undefined;
   /**
-   * Cancels the form, for good: its status becomes CANCELLED, and its guest's address is removed. The other
-   * properties are required and validated, but not applied.
+   * Update only. Cancels the form, for good: its status becomes CANCELLED, and its guest's address is
+   * removed. The other properties are required and validated, but not applied.
    */
   cancelled?: true | undefined;
 }

@@ -22,8 +22,8 @@ export const formsRouter = router({
         description:
           "Creates a form on a listing in the key's scope. Requires a read-write key. Repeating a request never creates a " +
           "second form and never notifies the guest twice: it returns the original response with " +
-          "`Idempotent-Replayed: true`. Requests with equal bodies are one form. For an equal stay after that form was " +
-          `updated, or is ${ANY_ENDED_STATUS}, send a new \`Idempotency-Key\`.`,
+          "`Idempotent-Replayed: true`. Requests with equal bodies are one form: give each booking's own id as `externalId`. " +
+          `Without it, an equal stay needs a new \`Idempotency-Key\`, after that form was updated, or is ${ANY_ENDED_STATUS}.`,
         successDescription: "The created form, or on a replay the form that an earlier equal request created.",
         requestHeaders: z.object({ "Idempotency-Key": schema.idempotencyKey }),
         responseHeaders: z.object({ "Idempotent-Replayed": schema.idempotentReplayed }),
@@ -42,7 +42,10 @@ export const formsRouter = router({
     .output(schema.formV1)
     .mutation(createForm),
 
-  /** Replaces a form's stay. Another `listingId` moves the form; without `guestEmail` it keeps the stored address. */
+  /**
+   * Replaces a form's stay, or cancels the form (gateway/docs/contract.md#create-and-update). Another `listingId` moves the form;
+   * without `guestEmail` and `externalId` it keeps the stored ones.
+   */
   update: writingProcedure
     .meta({
       openapi: {
@@ -53,13 +56,14 @@ export const formsRouter = router({
         summary: "Update form",
         description:
           "Replaces the stay of a form. A different `listingId` moves the form to that listing. Requires a read-write key, " +
-          "and both listings must be in its scope. The status does not change.",
+          "and both listings must be in its scope. With `cancelled`, the form is cancelled instead. Otherwise the status does not " +
+          "change.",
         successDescription: "The updated form.",
       },
       status: 200,
       codes: ["VALIDATION_ERROR", "FORBIDDEN", "RESOURCE_NOT_FOUND", "PAYLOAD_TOO_LARGE"],
       when: {
-        VALIDATION_ERROR: `A property is wrong, or ${BREAKS_RULE}`,
+        VALIDATION_ERROR: `A property is wrong, the form is cancelled, or ${BREAKS_RULE}`,
         RESOURCE_NOT_FOUND: "The form or the listing does not exist or is out of the key's scope.",
       },
       example: {
@@ -135,8 +139,9 @@ export const formsRouter = router({
   listAll: operatorProcedure.input(schema.listAllInput).output(schema.formPage).query(listAllForms),
 
   /**
-   * Sets a form's status. A user may only move a form in scope to the next stage (gateway/docs/contract.md#status). The
-   * operator may set any status and, with `force`, an unknown one. With `from`, it changes only a form in that status.
+   * Sets a form's status. A user may only move a form in scope to the next stage, or cancel it (gateway/docs/contract.md#status). The
+   * operator may set any status and, with `force`, an unknown one, except of a cancelled form. With `from`, it changes only a form in
+   * that status.
    * Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR.
    */
   setStatus: inAppProcedure.input(schema.setStatusInput).output(schema.formV1).mutation(setStatus),

@@ -143,8 +143,8 @@ const cancelled = z
   .optional()
   .meta({
     description:
-      "Cancels the form, for good: its status becomes CANCELLED, and its guest's address is removed. The other properties are " +
-      "required and validated, but not applied.",
+      "Update only. Cancels the form, for good: its status becomes CANCELLED, and its guest's address is removed. The other " +
+      "properties are required and validated, but not applied.",
     // Not `example`, which the code samples send.
     examples: [true],
   });
@@ -249,10 +249,9 @@ export const idempotencyKey = z
   .optional()
   .meta({
     description:
-      "Unique key chosen by the client, one per booking, such as the booking's id. Retrying with the same key and body " +
-      "returns the original response. Two creates with equal bodies are one form, even with two keys, until the form was " +
-      "updated or has ended: then a new key creates a new form. To change a booking, update its form instead of creating " +
-      "with a new key.",
+      "Key chosen by the client, 1 to 255 printable ASCII characters. Retrying with the same key and body returns the original " +
+      "response. Not needed if each booking's own id is its `externalId`. Two creates with equal bodies are one form, even with " +
+      "two keys, until the form was updated or has ended: then a new key creates a new form.",
     example: "booking-4711",
     minLength: 1,
     maxLength: 255,
