@@ -33,6 +33,7 @@ export type Caller = ReturnType<typeof createCaller>;
 /** Lower-cases the user id. A malformed id means no principal. Throws VALIDATION_ERROR about an operator's name that cannot be stored. */
 function normalize(principal: Principal | null): Principal | null {
   if (!principal) return null;
+  if (principal.kind === "guest") return principal;
   if (principal.kind === "operator")
     return principal.name ? { ...principal, name: checkName(principal.name) } : principal;
   return isUuid(principal.userId) ? { ...principal, userId: principal.userId.toLowerCase() } : null;

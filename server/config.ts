@@ -45,6 +45,15 @@ export const settingsSchema = z.object({
       "Token of the internal port (tRPC, Prometheus metrics and the console). It grants full operator access. Unset: the " +
         "internal port is not opened, except by `dev`, which keeps a token in .data/.",
     ),
+  GUEST_TOKEN: z
+    .string()
+    .regex(/^[\x21-\x7e]{32,}$/)
+    .optional()
+    .meta({ allowed: "a secret of at least 32 characters, without spaces, other than INTERNAL_TOKEN", secret: true })
+    .describe(
+      "Token of the guest's page on the internal port. It grants three procedures: reading and completing a form, and setting its " +
+        "vehicles and pets, each by its public id. Requires INTERNAL_TOKEN. Unset: none.",
+    ),
   INTERNAL_HOST: host.describe("Address that the internal port listens on."),
   INTERNAL_PORT: integer(0, 65_535, 3001).describe("Internal port; 0 picks a free one."),
   CONSOLE_HOSTS: z
@@ -230,8 +239,8 @@ export class SettingsError extends Error {
   override readonly name = "SettingsError";
 }
 
-/** These have no default: a wrong link would be mailed to guests. */
-const REQUIRED_WITH_SMTP_URL = ["SMTP_FROM", "FORM_URL_TEMPLATE"] as const;
+/** What a setting requires besides. The first two have no default: a wrong link would be mailed to guests. */
+const REQUIRED_WITH = { SMTP_URL: ["SMTP_FROM", "FORM_URL_TEMPLATE"], GUEST_TOKEN: ["INTERNAL_TOKEN"] };
 
 /** Reads the settings from the environment. Empty variables count as unset. Throws SettingsError. */
 export function readSettings(env: Record<string, string | undefined> = process.env): Settings {
@@ -239,12 +248,15 @@ export function readSettings(env: Record<string, string | undefined> = process.e
     Object.keys(settingsSchema.shape).flatMap((name) => (env[name] ? [[name, env[name]]] : [])),
   );
   const parsed = settingsSchema.safeParse(given);
-  const missing = env.SMTP_URL ? REQUIRED_WITH_SMTP_URL.filter((name) => !env[name]) : [];
-  if (parsed.success && missing.length === 0) return parsed.data;
+  const missing = Object.entries(REQUIRED_WITH).flatMap(([by, names]) =>
+    env[by] ? names.filter((name) => !env[name]).map((name) => ({ name, by })) : [],
+  );
   const bad = new Set(parsed.error?.issues.map(({ path }) => String(path[0])));
+  if (env.GUEST_TOKEN && env.GUEST_TOKEN === env.INTERNAL_TOKEN) bad.add("GUEST_TOKEN");
+  if (parsed.success && bad.size === 0 && missing.length === 0) return parsed.data;
   const lines = [
     ...[...bad].map((name) => describeInvalid(name, env[name] ?? "")),
-    ...missing.map((name) => `${name} is not set, but SMTP_URL requires it: ${metadataOf(name).allowed}.`),
+    ...missing.map(({ name, by }) => `${name} is not set, but ${by} requires it: ${metadataOf(name).allowed}.`),
   ];
   throw new SettingsError(lines.join("\n"));
 }

@@ -2,6 +2,7 @@ import { initTRPC, type TRPCError } from "@trpc/server";
 import { ZodError, type ZodObject } from "zod";
 import type {
   Context,
+  GuestPagePrincipal,
   HolderServices,
   InAppPrincipal,
   OperatorPrincipal,
@@ -129,6 +130,11 @@ function assertInApp(principal: Principal | null): asserts principal is InAppPri
   );
 }
 
+function assertGuestPage(principal: Principal | null): asserts principal is GuestPagePrincipal {
+  const message = "Only the guest's page and the operator may do this.";
+  assertKind<GuestPagePrincipal>(principal, ["guest", "operator"], message);
+}
+
 function assertOperator(principal: Principal | null): asserts principal is OperatorPrincipal {
   assertKind<OperatorPrincipal>(principal, ["operator"], "Only the operator may do this.");
 }
@@ -170,6 +176,9 @@ export const inAppProcedure = procedureFor(
   (context, principal): HolderServices =>
     principal.kind === "user" ? holderServices(context, principal) : context.services,
 );
+
+/** For the guest's page and the operator. */
+export const guestPageProcedure = procedureFor(assertGuestPage, ({ services }): HolderServices => services);
 
 /** For the operator only. */
 export const operatorProcedure = procedureFor(assertOperator, allServices);

@@ -26,7 +26,11 @@ export const markdownBlocks = (document: OpenApiDocument): Record<string, string
       code(resultOf(document, operation)),
     ]),
   ),
-  input: fieldTable(componentFields(document, "FormUpdate"), ["property", "type", "required", "meaning"], ["no", "yes"]),
+  input: fieldTable(
+    componentFields(document, "FormUpdate"),
+    ["property", "type", "required", "meaning"],
+    ["no", "yes"],
+  ),
   form: fieldTable(componentFields(document, "FormV1")),
   listing: fieldTable(componentFields(document, "Listing")),
   stages: `\`\`\`text\n${STAGES.map((stage) => stage.join(" or ")).join(" → ")}\n\`\`\``,

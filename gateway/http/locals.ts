@@ -1,4 +1,4 @@
-import type { InAppPrincipal, KeyPrincipal } from "../../server/access/context.js";
+import type { GuestPrincipal, InAppPrincipal, KeyPrincipal } from "../../server/access/context.js";
 import type { Operation } from "../operations/operations.js";
 import type { Deadline } from "./deadline.js";
 import type { Input } from "./input.js";
@@ -22,7 +22,7 @@ declare global {
       /** `readBody`; absent if the operation has no body. */
       body?: Input;
       /** Internal port: the principal a call is made as. */
-      actor?: InAppPrincipal;
+      actor?: InAppPrincipal | GuestPrincipal;
       /** Internal port: name of the called procedure, "batch" or "none". */
       procedure?: string;
     }

@@ -1,5 +1,5 @@
 import { createServer } from "node:http";
-import express, { type Express, type RequestHandler } from "express";
+import express, { type Express, type Request, type RequestHandler } from "express";
 import { Registry } from "prom-client";
 import type { Services } from "../../server/access/context.js";
 import { notFound, ServiceError } from "../../server/errors.js";
@@ -51,7 +51,7 @@ export async function startInternal(deps: InternalDeps) {
  * The internal application: every procedure at `/trpc`, over tRPC's HTTP protocol (for `@trpc/client`, with the type
  * `AppRouter` of `guest-forms/router`), `/metrics`, and the console, which has its own sign-in. Every other path requires
  * `Authorization: Bearer <INTERNAL_TOKEN>`, which allows acting as the operator and as any user. A call acts as the user in
- * `X-User-Id`, or as the operator without it.
+ * `X-User-Id`, or as the operator without it. With GUEST_TOKEN, a call acts as the guest's page.
  */
 function createInternalApp(
   { services, readiness, log, metrics, traceRequests }: InternalDeps,
@@ -64,14 +64,14 @@ function createInternalApp(
   app.use(correlate(log), noStore);
   app.use("/console", operatorConsole);
   app.use("/trpc", metrics.observe, ...(traceRequests ? [traceRequests] : []));
+  app.use("/trpc", setActor(services, token), callProcedures(services, log, appRouter));
+  app.use("/trpc", sendTrpcError(services, log));
   app.use(requireToken(token));
   app.get("/metrics", async (_req, res) => {
     const all = Registry.merge([metrics.registry, await readDatabaseMetrics(services, readiness)]);
     res.setHeader("Content-Type", all.contentType);
     res.end(await all.metrics());
   });
-  app.use("/trpc", setActor(services), callProcedures(services, log, appRouter));
-  app.use("/trpc", sendTrpcError(services, log));
   app.use(() => {
     throw notFound();
   });
@@ -79,21 +79,29 @@ function createInternalApp(
   return app;
 }
 
+const sentToken = (req: Request) => /^Bearer +(\S+)$/i.exec(singleHeader(req, "authorization") ?? "")?.[1] ?? "";
+
+const wrongToken = () => new ServiceError("UNAUTHENTICATED", { message: "The internal token is missing or wrong." });
+
 function requireToken(token: string): RequestHandler {
   const isToken = tokenComparison(token);
   return (req, _res, next) => {
-    const sent = /^Bearer +(\S+)$/i.exec(singleHeader(req, "authorization") ?? "")?.[1];
-    if (sent === undefined || !isToken(sent)) {
-      throw new ServiceError("UNAUTHENTICATED", { message: "The internal token is missing or wrong." });
-    }
+    if (!isToken(sentToken(req))) throw wrongToken();
     next();
   };
 }
 
-function setActor(services: Services): RequestHandler {
+function setActor(services: Services, token: string): RequestHandler {
+  const isToken = tokenComparison(token);
+  const { GUEST_TOKEN } = services.settings;
+  const isGuestToken = GUEST_TOKEN === undefined ? () => false : tokenComparison(GUEST_TOKEN);
   return async (req, res, next) => {
+    const sent = sentToken(req);
     const userId = singleHeader(req, "x-user-id");
-    res.locals.actor = userId === undefined ? { kind: "operator" } : await actAs(services, userId);
+    if (isToken(sent)) res.locals.actor = userId === undefined ? { kind: "operator" } : await actAs(services, userId);
+    else if (!isGuestToken(sent)) throw wrongToken();
+    else if (userId === undefined) res.locals.actor = { kind: "guest" };
+    else throw new ServiceError("FORBIDDEN", { message: "The guest's page acts as no user: send no X-User-Id." });
     next();
   };
 }

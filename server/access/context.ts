@@ -58,11 +58,18 @@ export interface OperatorPrincipal {
   name?: string;
 }
 
+/** The page behind the guests' links: acts on one form at a time, by its public id. */
+export interface GuestPrincipal {
+  kind: "guest";
+}
+
 /** A principal with a scope: the listings on which `userId` is owner or writer. */
 export type ScopedPrincipal = KeyPrincipal | UserPrincipal;
 /** A principal that does not use the public API. */
 export type InAppPrincipal = UserPrincipal | OperatorPrincipal;
-export type Principal = ScopedPrincipal | OperatorPrincipal;
+/** Who may act on a form by its public id. */
+export type GuestPagePrincipal = GuestPrincipal | OperatorPrincipal;
+export type Principal = ScopedPrincipal | OperatorPrincipal | GuestPrincipal;
 
 /** One call of the core. */
 export interface Context {
@@ -85,6 +92,7 @@ type With<Caller extends Principal> = Omit<Context, "principal" | "services"> & 
 
 export type ScopedContext = With<ScopedPrincipal>;
 export type InAppContext = With<InAppPrincipal>;
+export type GuestPageContext = With<GuestPagePrincipal>;
 /** The operator's calls have all services. */
 export type OperatorContext = Context & { principal: OperatorPrincipal };
 

@@ -6,7 +6,7 @@ export const auditEntry = z.object({
   /** Increases with each entry. */
   id: z.string(),
   at: instantOut,
-  actor: z.enum(["key", "user", "operator", "system"]),
+  actor: z.enum(["key", "user", "operator", "guest", "system"]),
   /** Id of the key or user. */
   actorId: z.guid().nullable(),
   /** Of the operator, if known. */

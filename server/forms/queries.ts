@@ -71,9 +71,9 @@ export async function lockListing(
   resource: "form" | "listing" = "listing",
 ): Promise<LockedListing> {
   const [listing] =
-    principal.kind === "operator"
-      ? await sql.query<LockedListing>("lock-any-listing", LOCK_ANY_LISTING, [id])
-      : await sql.query<LockedListing>("lock-listing", LOCK_LISTING, [id, principal.userId]);
+    "userId" in principal
+      ? await sql.query<LockedListing>("lock-listing", LOCK_LISTING, [id, principal.userId])
+      : await sql.query<LockedListing>("lock-any-listing", LOCK_ANY_LISTING, [id]);
   if (!listing) throw notFound(resource);
   return listing;
 }
@@ -132,11 +132,20 @@ const LOCK_ANY_FORM = `SELECT ${STORED_COLUMNS} FROM forms f WHERE f.id = $1::uu
 /** Locks and returns the form if the principal may write to it. */
 export async function lockForm(sql: Sql, principal: Principal, id: string): Promise<StoredForm> {
   const [form] =
-    principal.kind === "operator"
-      ? await sql.query<StoredForm>("lock-any-form", LOCK_ANY_FORM, [id])
-      : await sql.query<StoredForm>("lock-form", LOCK_FORM, [id, principal.userId]);
+    "userId" in principal
+      ? await sql.query<StoredForm>("lock-form", LOCK_FORM, [id, principal.userId])
+      : await sql.query<StoredForm>("lock-any-form", LOCK_ANY_FORM, [id]);
   if (!form) throw notFound("form");
   return form;
+}
+
+const ID_OF_PUBLIC_ID = "SELECT f.id FROM forms f WHERE f.public_id = $1::text";
+
+/** A form keeps its public id. */
+export async function findFormId(sql: Sql, publicId: string): Promise<string> {
+  const [form] = await sql.query<{ id: string }>("form-id-of-public-id", ID_OF_PUBLIC_ID, [publicId]);
+  if (!form) throw notFound("form");
+  return form.id;
 }
 
 const NEW = stateParameters(7);

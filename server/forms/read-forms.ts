@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import type { Call, ScopedContext, Services } from "../access/context.js";
+import type { Call, GuestPageContext, ScopedContext, Services } from "../access/context.js";
 import { membershipInScope } from "../access/scope.js";
 import type { Sql } from "../database/db.js";
 import { NONE_IN_FLIGHT } from "../database/in-flight-creates.js";
@@ -10,9 +10,9 @@ import { type KeysetValues, type Page, readPage } from "../resources/paging.js";
 import { snakeCase } from "../resources/resource.js";
 import { FORM_COLUMNS, type FormRow, projectForm } from "./queries.js";
 import {
+  type byPublicIdInput,
   type FormV1,
   type GuestForm,
-  type getByPublicIdInput,
   type getInput,
   guestForm,
   type listAllInput,
@@ -220,12 +220,16 @@ const GET_BY_PUBLIC_ID = `
 
 type GuestFormRow = FormRow & Pick<GuestForm, "listing">;
 
-export async function getFormByPublicId({ ctx, input }: Call<typeof getByPublicIdInput>): Promise<GuestForm> {
+export async function getFormByPublicId({
+  ctx,
+  input,
+}: Call<typeof byPublicIdInput, GuestPageContext>): Promise<GuestForm> {
   const values = [input.publicId];
   const [found] = await ctx.services.db.query<GuestFormRow>("form-by-public-id", GET_BY_PUBLIC_ID, values);
   if (!found) throw notFound("form");
   const { listing, ...row } = found;
-  return { form: projectForm(row, ctx.services.settings), listing };
+  const { settings } = ctx.services;
+  return { form: projectForm(row, settings), listing, privacyUrl: settings.EMAIL_PRIVACY_URL ?? null };
 }
 
 export function listAllForms({ ctx, input }: Call<typeof listAllInput>): Promise<Page<FormV1>> {

@@ -1,10 +1,24 @@
 import { z } from "zod";
 import { EXAMPLE_LISTING_ID } from "../constants.js";
-import { inAppProcedure, operatorProcedure, readingProcedure, router, writingProcedure } from "../trpc.js";
+import {
+  guestPageProcedure,
+  inAppProcedure,
+  operatorProcedure,
+  readingProcedure,
+  router,
+  writingProcedure,
+} from "../trpc.js";
 import { getAnyForm, getForm, getFormByPublicId, listAllForms, listForms } from "./read-forms.js";
 import * as schema from "./schema.js";
 import { ANY_ENDED_STATUS } from "./status.js";
-import { createForm, setParty, setStatus, updateFormStay } from "./write-form.js";
+import {
+  completeByPublicId,
+  createForm,
+  setParty,
+  setPartyByPublicId,
+  setStatus,
+  updateFormStay,
+} from "./write-form.js";
 
 const BREAKS_RULE = "the stay breaks a rule of the listing.";
 
@@ -127,10 +141,25 @@ export const formsRouter = router({
   getAny: operatorProcedure.input(schema.getInput).output(schema.operatorForm).query(getAnyForm),
 
   /**
-   * The form with this public id, and the fields of its listing that the guest's page shows. Operator: the page's server calls it.
-   * Errors: RESOURCE_NOT_FOUND.
+   * The form with this public id, the fields of its listing that the guest's page shows, and the link to the operator's privacy
+   * notice. For the guest's page and the operator, like the next two. Errors: RESOURCE_NOT_FOUND.
    */
-  getByPublicId: operatorProcedure.input(schema.getByPublicIdInput).output(schema.guestForm).query(getFormByPublicId),
+  getByPublicId: guestPageProcedure.input(schema.byPublicIdInput).output(schema.guestForm).query(getFormByPublicId),
+
+  /**
+   * Sets the numbers of vehicles and pets, as `setParty`, until the form is past COMPLETED. Errors: RESOURCE_NOT_FOUND,
+   * VALIDATION_ERROR.
+   */
+  setPartyByPublicId: guestPageProcedure
+    .input(schema.setPartyByPublicIdInput)
+    .output(schema.formV1)
+    .mutation(setPartyByPublicId),
+
+  /** Sets the status of a form that is SENT to COMPLETED; again, it changes nothing. Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR. */
+  completeByPublicId: guestPageProcedure
+    .input(schema.byPublicIdInput)
+    .output(schema.formV1)
+    .mutation(completeByPublicId),
 
   /**
    * All forms, newest first, or those on one listing, in one user's scope, in one status, with check-in on one day in the

@@ -80,6 +80,15 @@ export function checkNotCancelled(status: string): void {
   if (status === CANCELLED) throw cancelledForm();
 }
 
+/** Throws VALIDATION_ERROR if the guest may not change the form anymore. */
+export function checkGuestMayChange(status: string): void {
+  checkNotCancelled(status);
+  if (["SENT", "COMPLETED"].includes(status)) return;
+  throw invalid([
+    { field: "status", issue: `the form is ${projectStatus(status)}: the guest cannot change it anymore` },
+  ]);
+}
+
 /** Throws VALIDATION_ERROR if the form's guests have left. */
 export function checkCancellable(status: string): void {
   if (status !== "CHECKED_OUT") return;

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Context } from "../access/context.js";
 import { EXAMPLE_FORM_ID, EXAMPLE_LISTING_ID } from "../constants.js";
 import { expected, invalid } from "../errors.js";
-import { listing } from "../listings/schema.js";
+import { operatorListing } from "../listings/schema.js";
 import { cursor, limit, nextCursor, pageItems } from "../resources/paging.js";
 import { clientReference } from "../texts.js";
 import {
@@ -197,12 +197,13 @@ export const operatorForm = formV1.extend({ hasGuestEmail: z.boolean() });
 
 export type OperatorForm = z.infer<typeof operatorForm>;
 
-export const getByPublicIdInput = z.strictObject({ publicId });
+export const byPublicIdInput = z.strictObject({ publicId });
 
 /** What the page behind a guest's link shows. */
 export const guestForm = z.object({
   form: formV1,
-  listing: listing.pick({
+  listing: operatorListing.pick({
+    language: true,
     title: true,
     address: true,
     zipCode: true,
@@ -214,6 +215,8 @@ export const guestForm = z.object({
     maxVehicles: true,
     allowPets: true,
   }),
+  /** The operator's setting EMAIL_PRIVACY_URL. */
+  privacyUrl: z.string().nullable(),
 });
 
 export type GuestForm = z.infer<typeof guestForm>;
@@ -272,13 +275,17 @@ export const idempotentReplayed = z.enum(["true"]).optional().meta({
 
 const partyField = count(0).nullish();
 
+const party = { numberOfVehicles: partyField, numberOfPets: partyField };
+
+const hasParty = (given: { numberOfVehicles?: unknown; numberOfPets?: unknown }) =>
+  given.numberOfVehicles !== undefined || given.numberOfPets !== undefined;
+
+const noParty = { path: ["numberOfVehicles"], error: "is required unless numberOfPets is sent" };
+
 /** Vehicles and pets of a form. Absent fields are unchanged; null unsets. */
-export const setPartyInput = z
-  .strictObject({ id: resourceId, numberOfVehicles: partyField, numberOfPets: partyField })
-  .refine(({ numberOfVehicles, numberOfPets }) => numberOfVehicles !== undefined || numberOfPets !== undefined, {
-    path: ["numberOfVehicles"],
-    error: "is required unless numberOfPets is sent",
-  });
+export const setPartyInput = z.strictObject({ id: resourceId, ...party }).refine(hasParty, noParty);
+
+export const setPartyByPublicIdInput = z.strictObject({ publicId, ...party }).refine(hasParty, noParty);
 
 const statusName = z.string({ error: expected("a string") }).regex(/^[A-Z_]{1,32}$/, STATUS_RULE);
 

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { nanoid } from "nanoid";
-import type { Call, InAppContext, ScopedContext } from "../access/context.js";
+import type { Call, GuestPageContext, InAppContext, ScopedContext } from "../access/context.js";
 import type { Sql, SqlTransaction } from "../database/db.js";
 import { seal, tryOpen } from "../encryption.js";
 import { endInvitations, replaceInvitation } from "../outbox/enqueue.js";
@@ -18,6 +18,7 @@ import {
   stayOf,
 } from "./idempotency.js";
 import {
+  findFormId,
   insertForm,
   type LockedListing,
   lockForm,
@@ -29,6 +30,7 @@ import {
 import {
   checkCancellable,
   checkExpectedStatus,
+  checkGuestMayChange,
   checkKnownStatus,
   checkListingRules,
   checkNotCancelled,
@@ -38,9 +40,11 @@ import {
   type Party,
 } from "./rules.js";
 import {
+  type byPublicIdInput,
   type createInput,
   type FormV1,
   readIdempotencyKey,
+  type setPartyByPublicIdInput,
   type setPartyInput,
   type setStatusInput,
   type updateInput,
@@ -171,7 +175,7 @@ async function updatedState(
 /** Cancels a form. A form that is cancelled stays as it is. */
 async function cancel(
   tx: SqlTransaction,
-  ctx: InAppContext | ScopedContext,
+  ctx: InAppContext | ScopedContext | GuestPageContext,
   stored: StoredForm,
   listing: LockedListing,
 ): Promise<FormV1> {
@@ -200,11 +204,29 @@ const changedFields = <Fields extends object>(before: Fields, after: Fields) =>
 export function setStatus({ ctx, input }: Call<typeof setStatusInput, InAppContext>): Promise<FormV1> {
   const { id, status, from, force } = input;
   if (ctx.principal.kind === "operator" && !force) checkKnownStatus(status);
-  return changeForm(ctx, id, { status }, from);
+  return changeForm(ctx, id, { status }, (stored) => checkExpectedStatus(stored, from));
 }
 
 export function setParty({ ctx, input: { id, ...party } }: Call<typeof setPartyInput, InAppContext>): Promise<FormV1> {
   return changeForm(ctx, id, omitUndefined(party));
+}
+
+/** As `setParty`, for the guest's page. */
+export async function setPartyByPublicId({
+  ctx,
+  input: { publicId, ...party },
+}: Call<typeof setPartyByPublicIdInput, GuestPageContext>): Promise<FormV1> {
+  const id = await findFormId(ctx.services.db, publicId);
+  return changeForm(ctx, id, omitUndefined(party), checkGuestMayChange);
+}
+
+/** The guest has filled in the form. */
+export async function completeByPublicId({
+  ctx,
+  input,
+}: Call<typeof byPublicIdInput, GuestPageContext>): Promise<FormV1> {
+  const id = await findFormId(ctx.services.db, input.publicId);
+  return changeForm(ctx, id, { status: "COMPLETED" }, checkGuestMayChange);
 }
 
 /** Fields that the public API cannot set. Absent fields are unchanged; null unsets. */
@@ -212,14 +234,19 @@ interface InAppChange extends Partial<Party> {
   status?: string;
 }
 
-/** Sets a form's status or party, only if its status is `from`. A change that changes nothing writes nothing. */
-function changeForm(ctx: InAppContext, id: string, change: InAppChange, from?: string): Promise<FormV1> {
+/** Sets a form's status or party, if `checkStatus` accepts its status. A change that changes nothing writes nothing. */
+function changeForm(
+  ctx: InAppContext | GuestPageContext,
+  id: string,
+  change: InAppChange,
+  checkStatus: (stored: string) => void = () => {},
+): Promise<FormV1> {
   const { principal, services, signal } = ctx;
   return services.db.sqlTransaction(async (tx) => {
     const stored = await lockForm(tx, principal, id);
     const listing = await lockListing(tx, principal, stored.listingId, "form");
 
-    checkExpectedStatus(stored.status, from);
+    checkStatus(stored.status);
     if (change.status === CANCELLED) return cancel(tx, ctx, stored, listing);
     checkNotCancelled(stored.status);
     const { status = stored.status, ...party } = change;

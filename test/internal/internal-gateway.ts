@@ -5,6 +5,8 @@ import { spawnCli } from "../support/processes.js";
 
 export const TOKEN = "an-internal-token-for-tests-of-more-than-32-characters";
 
+export const GUEST_TOKEN = "a-guest-token-for-tests-of-more-than-32-characters";
+
 /** Starts the real gateway with its internal port, both on free ports. Returns the URL of the internal port. */
 export async function startInternalGateway(settings: Record<string, string | number> = {}) {
   const gateway = await startTestGateway({ INTERNAL_TOKEN: TOKEN, INTERNAL_PORT: 0, ...settings });

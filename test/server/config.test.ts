@@ -17,6 +17,16 @@ const MAIL = {
   FORM_URL_TEMPLATE: "https://x.example/{publicId}",
 };
 
+const [TOKEN, GUEST_TOKEN] = ["t".repeat(32), "g".repeat(32)];
+
+test("GUEST_TOKEN needs INTERNAL_TOKEN, which must be another secret, and is in no error", () => {
+  expect(readSettings({ GUEST_TOKEN, INTERNAL_TOKEN: TOKEN })).toMatchObject({ GUEST_TOKEN, INTERNAL_TOKEN: TOKEN });
+  const allowed = "a secret of at least 32 characters, without spaces";
+  expect(readErrors({ GUEST_TOKEN })).toEqual([`INTERNAL_TOKEN is not set, but GUEST_TOKEN requires it: ${allowed}.`]);
+  const same = `GUEST_TOKEN is a value of 32 characters, but must be ${allowed}, other than INTERNAL_TOKEN.`;
+  expect(readErrors({ GUEST_TOKEN, INTERNAL_TOKEN: GUEST_TOKEN })).toEqual([same]);
+});
+
 describe("unset settings", () => {
   test("have the documented defaults", () => {
     expect(readSettings({})).toEqual({

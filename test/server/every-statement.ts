@@ -54,7 +54,10 @@ export async function callProcedures(
   await user.forms.list({ listingId });
   await services.inFlightCreates.wait(new AbortController().signal);
   await operator.forms.getAny({ id: form.id });
-  await operator.forms.getByPublicId({ publicId: form.publicId ?? "" });
+  const publicId = form.publicId ?? "";
+  await operator.forms.getByPublicId({ publicId });
+  await operator.forms.setPartyByPublicId({ publicId, numberOfPets: 2 });
+  await operator.forms.completeByPublicId({ publicId });
   for (const filter of [{}, { userId }, { listingId }, { userId, listingId }]) {
     await operator.forms.listAll(filter);
     await operator.forms.listAll({ ...filter, status: "SENT" });

@@ -4,7 +4,7 @@ import { appRouter } from "../../server/router.js";
 import { openTestCore } from "../support/core.js";
 import { callProcedure, catchErrorCode, keyPrincipal } from "../support/factories.js";
 
-type Access = "reading" | "writing" | "inApp" | "operating";
+type Access = "reading" | "writing" | "inApp" | "guestPage" | "operating";
 
 /** The access that procedures require. All others require that of the operator. */
 const REQUIRED_ACCESS: Record<string, Access> = {
@@ -14,6 +14,9 @@ const REQUIRED_ACCESS: Record<string, Access> = {
   "forms.get": "reading",
   "forms.setStatus": "inApp",
   "forms.setParty": "inApp",
+  "forms.getByPublicId": "guestPage",
+  "forms.setPartyByPublicId": "guestPage",
+  "forms.completeByPublicId": "guestPage",
   "listings.list": "reading",
   "listings.get": "reading",
 };
@@ -44,6 +47,7 @@ describe("access to procedures", () => {
         reading: ["reader", "writer", "user"],
         writing: ["writer", "user"],
         inApp: ["user", "operator"],
+        guestPage: ["guest", "operator"],
         operating: ["operator"],
       }[access];
       const principals: Record<string, Principal> = {
@@ -51,6 +55,7 @@ describe("access to procedures", () => {
         writer: keyPrincipal(readWrite),
         user: owner.principal,
         operator: { kind: "operator" },
+        guest: { kind: "guest" },
       };
       for (const [who, principal] of Object.entries(principals)) {
         const call = callWithInvalidInput(path, principal);

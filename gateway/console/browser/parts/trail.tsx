@@ -9,7 +9,7 @@ export type Entry = Outputs["audit"]["trail"][number];
 /** Who made a change. */
 export function Who({ actor, actorId, actorName, userId }: Entry): ComponentChildren {
   const name = actorName ?? (userId && <UserLink id={userId} />) ?? (actorId && `Deleted ${actorId.slice(0, 8)}`);
-  if (!name) return actor === "system" ? "System" : "Operator";
+  if (!name) return words(actor);
   return (
     <>
       {name} <small class="text-body-secondary">{actor === "key" ? "by an API key" : actor}</small>
