@@ -43,15 +43,20 @@ export const text = (max: number) => withRules(trimmed.max(MAX_COMPOSITION * max
 /** Text of another system that is compared exactly, such as an external id, of 1 to `max` characters. */
 export const exactText = (max: number) => withRules(trimmed, max);
 
-/** Control characters, lone surrogates and what changes the direction of the text around it. */
-const UNSAFE = /[\p{Cc}\p{Cs}\p{Bidi_Control}]/u;
+/** No control characters, and nothing that changes the direction of the text around it. JSON Schema knows no names of such sets. */
+const SAFE = "^[^\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069]*$";
+const IS_SAFE = new RegExp(SAFE, "u");
 
 /** A client's own reference, compared exactly, of 1 to 255 UTF-16 code units. */
 export const clientReference = trimmed
   .min(1, { error: "must not be empty", abort: true })
   // Zod counts code points.
   .refine((text) => text.length <= 255, tooLong(255))
-  .refine((text) => !UNSAFE.test(text), "must not contain control characters, lone surrogates or bidi controls");
+  .refine(
+    (text) => IS_SAFE.test(text) && !/\p{Cs}/u.test(text),
+    "must not contain control characters, lone surrogates or bidi controls",
+  )
+  .meta({ pattern: SAFE, maxLength: 255 });
 
 /** Id of a user or listing in the operator's own system. An import finds the row again by it, or by the id of the row itself. */
 export const externalId = exactText(200);

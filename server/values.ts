@@ -50,7 +50,7 @@ const NOT_AN_INSTANT = "must be an ISO 8601 instant with an offset, such as 2026
 const NO_COLON = "the offset needs a colon, such as +02:00";
 
 /** An offset as `+0200` or `+02`. */
-const OFFSET_WITHOUT_COLON = /T.*[+-]\d{2}(?:\d{2})?$/;
+const OFFSET_WITHOUT_COLON = /T[\d:.]*[+-]\d{2}(?:\d{2})?$/;
 
 const NO_SUCH_INSTANT = "must be a date that exists, from 1970 to 9999";
 

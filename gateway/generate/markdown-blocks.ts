@@ -26,11 +26,8 @@ export const markdownBlocks = (document: OpenApiDocument): Record<string, string
       code(resultOf(document, operation)),
     ]),
   ),
-  input: fieldTable(
-    componentFields(document, "FormUpdate"),
-    ["property", "type", "required", "meaning"],
-    ["no", "yes"],
-  ),
+  input: fieldTable(componentFields(document, "FormUpdate"), "required", isRequired, "property"),
+
   form: fieldTable(componentFields(document, "FormV1")),
   listing: fieldTable(componentFields(document, "Listing")),
   stages: `\`\`\`text\n${STAGES.map((stage) => stage.join(" or ")).join(" → ")}\n\`\`\``,
@@ -88,18 +85,17 @@ const code = (text: string) => `\`${text}\``;
 const table = (head: string[], rows: string[][]) =>
   [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
 
-/** A table of fields. `answers` are those of the third column for fields that may be null, and for others. */
-const fieldTable = (
-  fields: Field[],
-  head = ["field", "type", "nullable", "meaning"],
-  [ifNullable = "", otherwise = ""] = ["yes", "no"],
-) =>
+const isNullable = ({ schema }: Field) => typesOf(schema).includes("null");
+const isRequired = ({ required = false }: Field) => required;
+
+/** A table of fields. The third column says whether `isTrue` is. */
+const fieldTable = (fields: Field[], third = "nullable", isTrue = isNullable, first = "field") =>
   table(
-    head,
-    fields.map(({ name, schema, description = "" }) => {
-      const [type = "", ...more] = typesOf(schema);
-      const isNullable = more.includes("null");
-      return [code(name), FORMATS[schema.format ?? ""] ?? type, isNullable ? ifNullable : otherwise, description];
+    [first, "type", third, "meaning"],
+    fields.map((field) => {
+      const { name, schema, description = "" } = field;
+      const [type = ""] = typesOf(schema);
+      return [code(name), FORMATS[schema.format ?? ""] ?? type, isTrue(field) ? "yes" : "no", description];
     }),
   );
 

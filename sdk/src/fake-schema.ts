@@ -85,7 +85,7 @@ export const BODY_FIELDS: Record<string, FieldSchema> = {
     isRequired: false,
     isNullable: true,
     maxLength: 255,
-    pattern: "^[^\\u0000-\\u001f\\u007f-\\u009f]*$",
+    pattern: "^[^\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069]*$",
   },
 };
 
@@ -108,7 +108,7 @@ export const UPDATE_FIELDS: Record<string, FieldSchema> = {
     isRequired: false,
     isNullable: true,
     maxLength: 255,
-    pattern: "^[^\\u0000-\\u001f\\u007f-\\u009f]*$",
+    pattern: "^[^\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069]*$",
   },
   cancelled: { type: "boolean", isRequired: false, isNullable: false, const: true },
 };

@@ -127,8 +127,8 @@ export interface FormInput {
    */
   guestEmail?: string | null | undefined;
   /**
-   * The client's own reference, such as the booking's id, of 1 to 255 characters. Stays that differ only in
-   * it are two forms. On update, the stored one is kept if this is absent, and removed if it is null.
+   * The client's own reference, such as the booking's id, of 1 to 255 UTF-16 code units. Stays that differ
+   * only in it are two forms. On update, the stored one is kept if this is absent, and removed if it is null.
    */
   externalId?: string | null | undefined;
 }
@@ -153,8 +153,8 @@ export interface FormUpdate {
    */
   guestEmail?: string | null | undefined;
   /**
-   * The client's own reference, such as the booking's id, of 1 to 255 characters. Stays that differ only in
-   * it are two forms. On update, the stored one is kept if this is absent, and removed if it is null.
+   * The client's own reference, such as the booking's id, of 1 to 255 UTF-16 code units. Stays that differ
+   * only in it are two forms. On update, the stored one is kept if this is absent, and removed if it is null.
    */
   externalId?: string | null | undefined;
   /**

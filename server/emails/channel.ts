@@ -89,7 +89,7 @@ const send = (deps: EmailDeps, row: ClaimedEmail): Promise<string> =>
 async function sendInvitation({ services, templates, mailer, log }: EmailDeps, row: ClaimedEmail): Promise<string> {
   const { formId, guestEmail } = row;
   if (row.isExpired) {
-    log.info(row.facts, "email expired: the stay is over, the form is past SENT, or its address was changed");
+    log.info(row.facts, "email expired: the stay is over, the form is past SENT, or another invitation followed");
     return "expired";
   }
   if (!formId || !guestEmail) {

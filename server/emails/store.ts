@@ -85,7 +85,7 @@ const findUnsent = (condition: string) => `SELECT ${COLUMNS} FROM emails n WHERE
 
 const FIND = findUnsent("n.id = $1::bigint");
 
-const TOO_LATE = "the stay is over, the form is past SENT, or its address was changed: this email is not sent";
+const TOO_LATE = "the stay is over, the form is past SENT, or another invitation followed: this email is not sent";
 
 const auditRetried = (tx: Sql, ctx: Context, rows: readonly Email[]) =>
   audit(

@@ -7,6 +7,7 @@ import { tryOpen } from "../encryption.js";
 import { unavailable } from "../errors.js";
 import { eraseGuestEmails } from "../forms/queries.js";
 import { cancelInvitations } from "../outbox/enqueue.js";
+import { eraseAnswers } from "../outbox/events.js";
 import { inGroups, NIL_UUID } from "../values.js";
 import type { ErasureCounts } from "./schema.js";
 
@@ -32,13 +33,9 @@ async function eraseAddresses(
   if (ids.length === 0) return 0;
   await eraseGuestEmails(tx, ids);
   await audit(tx, by, "form.email_erased", ids, { reason });
-  await tx.query("erase-answers", ERASE_ANSWERS, [ids]);
+  await eraseAnswers(tx, ids);
   return cancelInvitations(tx, ids);
 }
-
-// A row that is being sent has none: its claim has removed it, and what is answered to it is not kept.
-const ERASE_ANSWERS = `
-  UPDATE webhook_deliveries SET response_body = NULL WHERE form_id = ANY($1::uuid[]) AND response_body IS NOT NULL`;
 
 const SEALED = `f.id::text, f.guest_email, (extract(epoch FROM f.created_at) * 1000)::float8 AS "createdMs"`;
 

@@ -186,8 +186,8 @@ export function findOriginal(
 /** Whether the form still matches the body. One without an external id matches whatever id an update has added. */
 function isUnchanged({ body, keys, fingerprints: sent }: CreateRequest, form: EarlierCreate): boolean {
   const isIdAdded = body.externalId === null && form.externalId !== null;
-  const same = isIdAdded ? fingerprints(keys, { ...body, externalId: form.externalId }) : sent;
-  return same.some((fingerprint) => fingerprint.equals(form.fingerprint));
+  const withId = isIdAdded ? fingerprints(keys, { ...body, externalId: form.externalId }) : [];
+  return [...sent, ...withId].some((fingerprint) => fingerprint.equals(form.fingerprint));
 }
 
 /** Also the difference that the clocks of the process and the database may have. */

@@ -15,7 +15,7 @@ import { type FormV1, formV1, projectStatus } from "./schema.js";
 // form check scope, except the operator's. Updates and erasures require a form that the transaction has locked.
 
 /** SQL: when form `f` was last changed. */
-export const UPDATED_AT = "coalesce(f.updated_at, f.created_at)";
+const UPDATED_AT = "coalesce(f.updated_at, f.created_at)";
 
 /** The stored part of the public form: `guestUrl` is a matter of settings. */
 const storedForm = formV1.omit({ guestUrl: true });
@@ -25,15 +25,19 @@ type StoredField = keyof typeof storedForm.shape;
 /** Select list of the stored part of the public form over `forms f`. Never contains the guest's email address. */
 export const FORM_COLUMNS = selectList(storedForm, "f", { updatedAt: UPDATED_AT });
 
-export const FORM_FIELDS = Object.keys(storedForm.shape) as StoredField[];
+const FORM_FIELDS = Object.keys(storedForm.shape) as StoredField[];
 
 /** A form as stored. Its status may be one that this version does not know. */
 export type FormRow = SqlRow<Prisma.FormGetPayload<{ select: { [Field in StoredField]: true } }>> &
   Pick<FormV1, "updatedAt">;
 
+/** The stored part of the public form, without what else a row has. */
+export const pickForm = (row: FormRow) =>
+  Object.fromEntries(FORM_FIELDS.map((field) => [field, row[field]])) as FormRow;
+
 /** The public form of a stored one. */
 export const projectForm = (row: FormRow, { FORM_URL_TEMPLATE }: Pick<Settings, "FORM_URL_TEMPLATE">): FormV1 => ({
-  ...row,
+  ...pickForm(row),
   status: projectStatus(row.status),
   guestUrl: FORM_URL_TEMPLATE === undefined ? null : guestUrlOf(row, FORM_URL_TEMPLATE),
 });

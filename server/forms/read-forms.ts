@@ -74,7 +74,7 @@ export function listForms({ ctx, input }: Call<typeof listInput, ScopedContext>)
         ? db.query<ListedForm>("forms", LIST, values)
         : db.query<ListedForm>("forms-on-listing", LIST_ON_LISTING, [...values, listingId]);
     },
-    project: ({ mayHavePredecessors: _, ...row }) => projectForm(row, settings),
+    project: (row) => projectForm(row, settings),
     waitForEarlierRows: async ({ mayHavePredecessors }) => {
       if (!mayHavePredecessors) return false;
       await inFlightCreates.wait(signal);
@@ -227,9 +227,9 @@ export async function getFormByPublicId({
   const values = [input.publicId];
   const [found] = await ctx.services.db.query<GuestFormRow>("form-by-public-id", GET_BY_PUBLIC_ID, values);
   if (!found) throw notFound("form");
-  const { listing, ...row } = found;
+  const { listing } = found;
   const { settings } = ctx.services;
-  return { form: projectForm(row, settings), listing, privacyUrl: settings.EMAIL_PRIVACY_URL ?? null };
+  return { form: projectForm(found, settings), listing, privacyUrl: settings.EMAIL_PRIVACY_URL ?? null };
 }
 
 export function listAllForms({ ctx, input }: Call<typeof listAllInput>): Promise<Page<FormV1>> {

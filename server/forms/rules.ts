@@ -71,13 +71,10 @@ export function checkExpectedStatus(status: string, expected: string | undefined
   throw invalid([{ field: "from", issue: `the form is ${projectStatus(status)}` }]);
 }
 
-/** The rejection of any change of a cancelled form, and of its invitation. */
-export const cancelledForm = () =>
-  invalid([{ field: "cancelled", issue: "the form is cancelled: create a new one for another booking" }]);
-
-/** Throws VALIDATION_ERROR if the form is cancelled. */
+/** Throws VALIDATION_ERROR if the form is cancelled: nothing changes it anymore, and its invitation is not sent. */
 export function checkNotCancelled(status: string): void {
-  if (status === CANCELLED) throw cancelledForm();
+  if (status !== CANCELLED) return;
+  throw invalid([{ field: "cancelled", issue: "the form is cancelled: create a new one for another booking" }]);
 }
 
 /** Throws VALIDATION_ERROR if the guest may not change the form anymore. */

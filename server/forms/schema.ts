@@ -130,11 +130,10 @@ const body = {
   }),
   externalId: clientReference.nullish().meta({
     description:
-      "The client's own reference, such as the booking's id, of 1 to 255 characters. Stays that differ only in it are two forms. " +
+      "The client's own reference, such as the booking's id, of 1 to 255 UTF-16 code units. Stays that differ only in it are two forms. " +
       "On update, the stored one is kept if this is absent, and removed if it is null.",
     // Not `example`, which the code samples send.
     examples: ["booking-4711"],
-    ...line(255),
   }),
 };
 

@@ -1,10 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { nanoid } from "nanoid";
+import type { z } from "zod";
 import type { Call, GuestPageContext, InAppContext, ScopedContext } from "../access/context.js";
-import type { Sql, SqlTransaction } from "../database/db.js";
-import { seal, tryOpen } from "../encryption.js";
+import type { SqlTransaction } from "../database/db.js";
+import { type Keyring, seal, tryOpen } from "../encryption.js";
 import { endInvitations, replaceInvitation } from "../outbox/enqueue.js";
-import { recordEvent } from "../outbox/events.js";
+import { eraseAnswers, recordEvent } from "../outbox/events.js";
 import { omitUndefined } from "../values.js";
 import {
   bindKey,
@@ -115,21 +116,28 @@ export function createForm({ ctx, input }: Call<typeof createInput, ScopedContex
 /** Replaces a form's stay, or cancels the form. An update that changes nothing writes nothing. */
 export function updateFormStay({ ctx, input }: Call<typeof updateInput, ScopedContext>): Promise<FormV1> {
   const { principal, services, signal } = ctx;
-  return services.db.sqlTransaction(async (tx) => {
+  const { db, keyring, settings } = services;
+  return db.sqlTransaction(async (tx) => {
     const stored = await lockForm(tx, principal, input.id);
     const origin = await lockListing(tx, principal, stored.listingId, "form");
     const isNewOnListing = input.listingId !== origin.id;
     const listing = isNewOnListing ? await lockListing(tx, principal, input.listingId) : origin;
 
-    if (input.cancelled) return cancel(tx, ctx, stored, origin);
+    if (input.cancelled) {
+      checkCancellable(stored.status);
+      return cancel(tx, ctx, stored, origin);
+    }
     checkNotCancelled(stored.status);
     const body = canonicalBody(input);
     checkListingRules(listing, body, { isNewOnListing, party: stored });
 
-    const { state, fields } = await updatedState(tx, ctx, stored, input);
-    if (fields.length === 0) return projectForm(stored, services.settings);
+    const { state, fields, isReaddressed } = updatedState(keyring, stored, input);
+    if (fields.length === 0) return projectForm(stored, settings);
+    const laterInvitations = isReaddressed
+      ? await replaceInvitation(tx, state, ctx.correlationId)
+      : stored.laterInvitations;
     const [form] = await tx.commit(
-      updateForm(tx, state),
+      updateForm(tx, { ...state, laterInvitations }),
       recordEvent(tx, ctx, {
         type: isNewOnListing ? "form.moved" : "form.updated",
         action: "form.updated",
@@ -138,17 +146,12 @@ export function updateFormStay({ ctx, input }: Call<typeof updateInput, ScopedCo
         details: { listingId: listing.id, ...(isNewOnListing && { movedFrom: origin.id }), fields },
       }),
     );
-    return projectForm(form, services.settings);
+    return projectForm(form, settings);
   }, signal);
 }
 
-/** What an update makes of a form, and the names of the fields that it changes. Invites the guest at another address. */
-async function updatedState(
-  tx: Sql,
-  { services: { keyring }, correlationId }: ScopedContext,
-  stored: StoredForm,
-  input: Call<typeof updateInput>["input"],
-) {
+/** What an update makes of a form, the names of the fields that it changes, and whether the guest is invited at another address. */
+function updatedState(keyring: Keyring, stored: StoredForm, input: z.output<typeof updateInput>) {
   const { id } = stored;
   const { externalId = stored.externalId } = input;
   const storedEmail = (stored.guestEmail && tryOpen(keyring.email, stored.guestEmail, id)?.text) ?? null;
@@ -157,19 +160,17 @@ async function updatedState(
   const stay = stayOf(body);
   const { guestEmail } = body;
   const fields = changedFields({ ...stored, guestEmail: storedEmail }, { ...stay, guestEmail });
-  const [fingerprint] = fingerprints(keyring.fingerprint, body);
+  const isOnlyIdAdded = fields.join() === "externalId" && stored.externalId === null;
   const state = {
     ...stored,
     ...stay,
     // Encrypt with the newest secret. An address that cannot be decrypted is kept as it is.
     guestEmail: guestEmail ? seal(keyring.email, guestEmail, id) : stored.guestEmail,
-    fingerprint,
+    // An id that is added does not make the form differ, even if its address was erased since.
+    fingerprint: isOnlyIdAdded ? stored.fingerprint : fingerprints(keyring.fingerprint, body)[0],
   };
-  const isReaddressed = guestEmail?.toLowerCase() !== storedEmail?.toLowerCase();
-  if (isReaddressed && stored.status === "SENT") {
-    state.laterInvitations = await replaceInvitation(tx, state, correlationId);
-  }
-  return { state, fields };
+  const isAnother = guestEmail?.toLowerCase() !== storedEmail?.toLowerCase();
+  return { state, fields, isReaddressed: isAnother && stored.status === "SENT" };
 }
 
 /** Cancels a form. A form that is cancelled stays as it is. */
@@ -179,18 +180,19 @@ async function cancel(
   stored: StoredForm,
   listing: LockedListing,
 ): Promise<FormV1> {
+  const { id: formId, status: from } = stored;
   const { settings } = ctx.services;
-  if (stored.status === CANCELLED) return projectForm(stored, settings);
-  if (ctx.principal.kind !== "operator") checkCancellable(stored.status);
+  if (from === CANCELLED) return projectForm(stored, settings);
   const [form] = await tx.commit(
     updateForm(tx, { ...stored, status: CANCELLED, guestEmail: null }),
-    endInvitations(tx, stored.id),
+    endInvitations(tx, formId),
+    eraseAnswers(tx, [formId]),
     recordEvent(tx, ctx, {
       type: "form.cancelled",
       action: "form.cancelled",
-      formId: stored.id,
+      formId,
       listings: [listing],
-      details: { from: stored.status },
+      details: { from, correction: isCorrection(from, CANCELLED) },
     }),
   );
   return projectForm(form, settings);
@@ -246,12 +248,13 @@ function changeForm(
     const stored = await lockForm(tx, principal, id);
     const listing = await lockListing(tx, principal, stored.listingId, "form");
 
-    checkStatus(stored.status);
-    if (change.status === CANCELLED) return cancel(tx, ctx, stored, listing);
-    checkNotCancelled(stored.status);
     const { status = stored.status, ...party } = change;
+    if (stored.status === CANCELLED && change.status === CANCELLED) return projectForm(stored, services.settings);
+    checkNotCancelled(stored.status);
+    checkStatus(stored.status);
     checkPartyRules(listing, party);
     if (principal.kind !== "operator") checkStatusOrder(stored.status, status);
+    if (status === CANCELLED) return cancel(tx, ctx, stored, listing);
 
     const fields = changedFields<Partial<Party>>(stored, party);
     const isMoved = status !== stored.status;

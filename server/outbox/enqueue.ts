@@ -29,7 +29,7 @@ export const enqueueLaterInvitations = (forms: string, isUrgent: boolean) =>
     isUrgent,
   );
 
-/** SQL: after the invitation `n`, another was added for the same form, to another address. */
+/** SQL: after the invitation `n`, another was added for the same form. */
 export const IS_REPLACED = `EXISTS (
   SELECT FROM emails later WHERE later.form_id = n.form_id AND later.kind = '${INVITATION}' AND later.id > n.id)`;
 
@@ -45,9 +45,6 @@ const REPLACE = `
     FOR UPDATE SKIP LOCKED
   ), replaced AS (
     DELETE FROM emails WHERE id IN (SELECT id FROM waiting) RETURNING id
-  ), failed AS (
-    UPDATE emails n SET state = 'expired'
-    WHERE n.form_id = $1::uuid AND n.kind = '${INVITATION}' AND n.state::text = 'failed'
   ), added AS (
     ${enqueueLaterInvitations(
       `SELECT $1::uuid, $2::uuid, $3::timestamptz, $5::uuid
@@ -55,6 +52,9 @@ const REPLACE = `
       false,
     )}
     RETURNING id
+  ), failed AS (
+    UPDATE emails n SET state = 'expired'
+    WHERE n.form_id = $1::uuid AND n.kind = '${INVITATION}' AND n.state::text = 'failed' AND EXISTS (SELECT FROM added)
   )
   SELECT (SELECT count(*) FROM added)::int - (SELECT count(*) FROM replaced)::int AS more`;
 

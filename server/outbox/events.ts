@@ -63,3 +63,12 @@ export async function recordEvent(
   const ids = listings.map(({ id }) => id);
   await tx.query("record-event", RECORD, [...entryValues(by, action, formId, details), ids, type]);
 }
+
+// A row that is being sent has none: its claim has removed it, and what is answered to it is not kept.
+const ERASE_ANSWERS = `
+  UPDATE webhook_deliveries SET response_body = NULL WHERE form_id = ANY($1::uuid[]) AND response_body IS NOT NULL`;
+
+/** Erases what webhooks have answered about these forms: it may quote an address. */
+export async function eraseAnswers(tx: Sql, formIds: string[]): Promise<void> {
+  await tx.query("erase-answers", ERASE_ANSWERS, [formIds]);
+}

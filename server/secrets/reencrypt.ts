@@ -64,7 +64,10 @@ function renew(row: Row, { ids, email, fingerprint: keys }: Keyring) {
   const hasNewAddress = opened ? opened.position > 0 : false;
   // Null: the address came with a later update, or is not part of the fingerprint because it could not be decrypted.
   const addresses = opened ? [opened.text, null] : [null];
-  const bodiesOf = (form: StoredAnswer) => addresses.map((address) => bodyOf(form, address));
+  // Null: an update has added only the external id.
+  const idsOf = ({ externalId = null }: StoredAnswer) => [externalId, null];
+  const bodiesOf = (form: StoredAnswer) =>
+    addresses.flatMap((address) => idsOf(form).map((externalId) => bodyOf({ ...form, externalId }, address)));
   const current = renewFingerprint(keys, fingerprint, bodiesOf(row)) ?? fingerprint;
   const createFingerprint =
     row.answer && row.secretId !== ids[0]

@@ -3,7 +3,7 @@ import { membershipInScope } from "../access/scope.js";
 import { EVENT_TYPES, TEST_EVENT } from "../constants.js";
 import { maskEmails } from "../emails/masking.js";
 import { type Keys, open } from "../encryption.js";
-import { FORM_COLUMNS, FORM_FIELDS, type FormRow, projectForm } from "../forms/queries.js";
+import { FORM_COLUMNS, type FormRow, pickForm, projectForm } from "../forms/queries.js";
 import type { ActivityCounts } from "../outbox/activity.js";
 import type { Channel } from "../outbox/attempt.js";
 import { type Claimed, claimSql, JOIN_BUSY_QUEUES } from "../outbox/claim.js";
@@ -143,8 +143,6 @@ function toClaimed(row: Row): ClaimedDelivery {
   const event = { eventType, timestamp, sentAt, details, previousListingId };
   return { ...claimed, ...event, form: row.isInScope ? pickForm(row) : null };
 }
-
-const pickForm = (row: FormRow) => Object.fromEntries(FORM_FIELDS.map((field) => [field, row[field]])) as FormRow;
 
 const KNOWN_EVENTS = [...EVENT_TYPES, TEST_EVENT].map((type) => `'${type}'`).join(", ");
 

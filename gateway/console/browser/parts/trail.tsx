@@ -33,7 +33,7 @@ const TEXTS: Partial<Record<string, string>> = {
   "form.email_erased": "Guest’s address erased",
   "email.requested": "Asked to send the invitation again",
   "email.retried": "Asked to retry the email",
-  "email.expired": "Invitation expired: the stay was over, the form was past SENT, or its address was changed",
+  "email.expired": "Invitation expired: the stay was over, the form was past SENT, or another invitation followed",
 };
 
 /** What a change did. */
