@@ -24,7 +24,6 @@ export const NEW_FORM: FormV1 = {
   listingId: "3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa",
   publicId: null,
   externalId: null,
-  guestUrl: null,
   status: "SENT",
   checkInDate: null,
   checkOutDate: null,
@@ -33,6 +32,7 @@ export const NEW_FORM: FormV1 = {
   numberOfPets: null,
   createdAt: "2026-11-21T10:15:30.123Z",
   updatedAt: "2026-11-21T10:15:30.123Z",
+  guestUrl: null,
 };
 
 export const NEW_LISTING: Listing = {

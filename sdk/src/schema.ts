@@ -45,11 +45,6 @@ export interface FormV1 {
   /** The client's own reference, as sent; null if none was sent. */
   externalId: string | null;
   /**
-   * Link to the page where the guest fills in the form, with the `publicId`. Null if the operator has set no
-   * such page. It follows the operator's setting: do not store it.
-   */
-  guestUrl: string | null;
-  /**
    * Status of the form. UNKNOWN stands for any status that this version does not list. New values may be
    * added: handle a value you do not know like UNKNOWN.
    */
@@ -71,6 +66,11 @@ export interface FormV1 {
    * first change.
    */
   updatedAt: string;
+  /**
+   * Link to the page where the guest fills in the form, with the `publicId`. Null if the operator has set no
+   * such page. It follows the operator's setting: do not store it.
+   */
+  guestUrl: string | null;
 }
 
 /** A listing. Fields that later versions of the service add are kept. */

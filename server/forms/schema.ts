@@ -44,17 +44,6 @@ export const formV1 = z
         example: "booking-4711",
         ...line(255),
       }),
-    guestUrl: z
-      .string()
-      .nullable()
-      .meta({
-        description:
-          "Link to the page where the guest fills in the form, with the `publicId`. Null if the operator has set no such page. It " +
-          "follows the operator's setting: do not store it.",
-        example: "https://stays.example.com/register/V1StGXR8_Z5jdHi6B-myT",
-        format: "uri",
-        maxLength: 2000,
-      }),
     status: z.enum(FORM_STATUSES).meta({
       description:
         "Status of the form. UNKNOWN stands for any status that this version does not list. New values may be added: " +
@@ -87,6 +76,17 @@ export const formV1 = z
         "Time of the last change of any of these fields except `guestUrl`, ISO 8601 in UTC. `createdAt` before the first change.",
       example: "2026-11-21T10:15:30.123Z",
     }),
+    guestUrl: z
+      .string()
+      .nullable()
+      .meta({
+        description:
+          "Link to the page where the guest fills in the form, with the `publicId`. Null if the operator has set no such page. It " +
+          "follows the operator's setting: do not store it.",
+        example: "https://stays.example.com/register/V1StGXR8_Z5jdHi6B-myT",
+        format: "uri",
+        maxLength: 2000,
+      }),
   })
   .meta({
     id: "FormV1",

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { openTestCore } from "../support/core.js";
 import { uniqueStay } from "../support/stays.js";
 
-const { owner, operator, sql, runBehind, asUser } = await openTestCore();
+const { owner, operator, sql, asUser, makeUser, setRole, holdLock, waitForBlocked } = await openTestCore();
 const { listingId, forms } = owner;
 
 async function create(fields: Record<string, unknown> = {}) {
@@ -33,6 +33,8 @@ describe("updatedAt", () => {
     ];
     let last = form;
     for (const change of changes) {
+      // Times have milliseconds.
+      await sql("SELECT pg_sleep(0.002)");
       const next = await change();
       expect(Date.parse(next.updatedAt)).toBeGreaterThan(Date.parse(last.updatedAt));
       expect(await forms.get({ id: form.id })).toEqual(next);
@@ -45,6 +47,7 @@ describe("updatedAt", () => {
     await update({ guestEmail: "c@example.com" });
     await operator.people.erase({ email: "c@example.com" });
     await operator.listings.update({ id: listingId, title: "Other" });
+    await setRole(listingId, (await makeUser()).id, "OWNER");
     expect((await forms.get({ id: form.id })).updatedAt).toBe(form.createdAt);
   });
 
@@ -57,13 +60,14 @@ describe("updatedAt", () => {
 
   test("is the time after the wait for the form's lock, so that the later of two changes does not have an earlier one", async () => {
     const { form, update } = await create();
-    const { updatedAt } = await runBehind(
-      ["UPDATE forms SET number_of_guests = 9, updated_at = clock_timestamp() WHERE id = $1", form.id],
-      async () => update({ numberOfGuests: 5 }),
-    );
-    const [held] = await sql("SELECT now() AS now");
-    expect(Date.parse(updatedAt)).toBeLessThanOrEqual(held.now.getTime());
-    expect(Date.parse(updatedAt)).toBeGreaterThan(Date.parse(form.createdAt));
+    // It does not set updated_at, so that only the time of the update itself is compared.
+    const lock = await holdLock("SELECT FROM forms WHERE id = $1 FOR UPDATE", [form.id]);
+    const updated = update({ numberOfGuests: 5 });
+    await waitForBlocked(1);
+    await sql("SELECT pg_sleep(0.05)");
+    const [held] = await sql("SELECT clock_timestamp() AS at");
+    await lock.commit();
+    expect(Date.parse((await updated).updatedAt)).toBeGreaterThanOrEqual(held.at.getTime());
   });
 });
 

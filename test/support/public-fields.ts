@@ -15,7 +15,6 @@ export const FORM_FIELDS: Record<string, (value: unknown) => boolean> = {
   listingId: matches(UUID),
   publicId: nullOrMatches(/^[\w-]{21}$/),
   externalId: (value) => value === null || isText(value),
-  guestUrl: (value) => value === null || isText(value),
   status: matches(/^(SENT|COMPLETED|ACCEPTED|REJECTED|VALIDATED|INVALIDATED|CHECKED_OUT|CANCELLED|UNKNOWN)$/),
   checkInDate: nullOrMatches(INSTANT),
   checkOutDate: nullOrMatches(INSTANT),
@@ -24,6 +23,7 @@ export const FORM_FIELDS: Record<string, (value: unknown) => boolean> = {
   numberOfPets: nullOrInt32,
   createdAt: matches(INSTANT),
   updatedAt: matches(INSTANT),
+  guestUrl: (value) => value === null || isText(value),
 };
 export const LISTING_FIELDS: typeof FORM_FIELDS = {
   id: matches(UUID),
