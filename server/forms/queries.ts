@@ -31,12 +31,17 @@ export const FORM_FIELDS = Object.keys(storedForm.shape) as StoredField[];
 export type FormRow = SqlRow<Prisma.FormGetPayload<{ select: { [Field in StoredField]: true } }>> &
   Pick<FormV1, "updatedAt">;
 
-/** The public form of a stored one. */
-export const projectForm = (row: FormRow, { FORM_URL_TEMPLATE }: Pick<Settings, "FORM_URL_TEMPLATE">): FormV1 => ({
-  ...row,
-  status: projectStatus(row.status),
-  guestUrl: FORM_URL_TEMPLATE === undefined ? null : guestUrlOf(row, FORM_URL_TEMPLATE),
-});
+const PUBLIC_FIELDS = Object.keys(formV1.shape) as (keyof FormV1)[];
+
+/** The public form of a stored one: its fields only, in the order of the schema, as the bodies of webhooks have them. */
+export function projectForm(row: FormRow, { FORM_URL_TEMPLATE }: Pick<Settings, "FORM_URL_TEMPLATE">): FormV1 {
+  const form = {
+    ...row,
+    status: projectStatus(row.status),
+    guestUrl: FORM_URL_TEMPLATE === undefined ? null : guestUrlOf(row, FORM_URL_TEMPLATE),
+  };
+  return Object.fromEntries(PUBLIC_FIELDS.map((field) => [field, form[field]])) as FormV1;
+}
 
 /** The link to the page where the guest fills in the form. */
 export const guestUrlOf = ({ publicId }: Pick<FormRow, "publicId">, template: string): string =>
