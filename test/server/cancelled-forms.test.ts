@@ -134,15 +134,15 @@ describe("a cancelled form", () => {
     const { id } = form;
     const user = asUser(owner.userId);
     const calls = {
-      update: forms.update({ id, ...stay }),
-      move: forms.update({ id, ...stay, listingId: (await owner.addListing()).id }),
-      complete: user.forms.setStatus({ id, status: "COMPLETED" }),
-      "operator's completion": operator.forms.setStatus({ id, status: "COMPLETED" }),
-      force: operator.forms.setStatus({ id, status: "ON_HOLD", force: true }),
-      party: user.forms.setParty({ id, numberOfPets: 1 }),
-      "send again": operator.emails.send({ formId: id }),
+      update: () => forms.update({ id, ...stay }),
+      move: async () => forms.update({ id, ...stay, listingId: (await owner.addListing()).id }),
+      complete: () => user.forms.setStatus({ id, status: "COMPLETED" }),
+      "operator's completion": () => operator.forms.setStatus({ id, status: "COMPLETED" }),
+      force: () => operator.forms.setStatus({ id, status: "ON_HOLD", force: true }),
+      party: () => user.forms.setParty({ id, numberOfPets: 1 }),
+      "send again": () => operator.emails.send({ formId: id }),
     };
-    for (const [name, call] of Object.entries(calls)) expect(await rejectionOf(call), name).toEqual(CANCELLED_ERROR);
+    for (const [name, call] of Object.entries(calls)) expect(await rejectionOf(call()), name).toEqual(CANCELLED_ERROR);
     const [email] = (await operator.emails.list({ formId: id })).items;
     expect(await rejectionOf(operator.emails.retry({ id: email?.id ?? "" }))).toEqual(["VALIDATION_ERROR", ["id"]]);
     expect(await forms.get({ id })).toEqual(cancelled);
