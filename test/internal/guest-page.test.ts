@@ -69,8 +69,10 @@ describe('the page of the guide "Build the guest\'s page"', () => {
     const form = await create();
     const done = await submit(form.publicId, { numberOfVehicles: "1", numberOfPets: "" });
     expect(done.html).toContain("<h1>Thank you</h1>");
-    const completed = { ...form, status: "COMPLETED", numberOfVehicles: 1, numberOfPets: null };
-    expect(await readForm(form)).toEqual(completed);
+    const completed = await readForm(form);
+    const answers = { status: "COMPLETED", numberOfVehicles: 1, numberOfPets: null };
+    expect(completed).toEqual({ ...form, ...answers, updatedAt: completed.updatedAt });
+    expect(Date.parse(completed.updatedAt)).toBeGreaterThan(Date.parse(form.updatedAt));
     await submit(form.publicId, { numberOfVehicles: "2", numberOfPets: "2" });
     expect(await readForm(form)).toEqual(completed);
   });
@@ -80,8 +82,10 @@ describe('the page of the guide "Build the guest\'s page"', () => {
     expect((await open(unsaid.publicId)).html).toContain('name="numberOfPets"');
     await operator.forms.setParty.mutate({ id: unsaid.id, numberOfVehicles: 0, numberOfPets: 1 });
     await submit(unsaid.publicId, { numberOfPets: "2" });
-    const answered = { ...unsaid, status: "COMPLETED", numberOfVehicles: 0, numberOfPets: 2 };
-    expect(await readForm(unsaid)).toEqual(answered);
+    const answered = await readForm(unsaid);
+    const answers = { status: "COMPLETED", numberOfVehicles: 0, numberOfPets: 2 };
+    expect(answered).toEqual({ ...unsaid, ...answers, updatedAt: answered.updatedAt });
+    expect(Date.parse(answered.updatedAt)).toBeGreaterThan(Date.parse(unsaid.updatedAt));
     const bare = await create((await owner.addListing({ maxVehicles: 0, allowPets: false })).id);
     expect((await submit(bare.publicId, {})).html).toContain("<h1>Thank you</h1>");
   });
