@@ -5,12 +5,12 @@ import type { FormV1 } from "../../server/forms/schema.js";
 import { projectStatus } from "../../server/forms/schema.js";
 import { FORM_STATUSES } from "../../server/forms/status.js";
 import { openTestCore } from "../support/core.js";
-import { catchRejectedFields } from "../support/factories.js";
+import { asOperator, asUser as asUserOf, catchRejectedFields } from "../support/factories.js";
 import { writeFixtures } from "../support/form-write-guard.js";
 import { FORM_FIELDS, LISTING_FIELDS, matches } from "../support/public-fields.js";
-import { fixedStay } from "../support/stays.js";
+import { fixedStay, uniqueStay } from "../support/stays.js";
 
-const { services, operator, owner, sql, asUser, makeOwner } = await openTestCore();
+const { services, operator, owner, sql, openProcess, asUser, makeOwner } = await openTestCore();
 const { listingId, forms } = owner;
 
 describe("a form", () => {
@@ -30,6 +30,27 @@ describe("a form", () => {
     expect((await forms.list({ listingId })).items).toEqual([created]);
     expect(await forms.update({ id: created.id, ...body })).toEqual(created);
     expect(await forms.create(body)).toEqual(created);
+  });
+
+  test("has the guest's link if FORM_URL_TEMPLATE is set, from every operation", async () => {
+    const linked = await openProcess({ FORM_URL_TEMPLATE: "https://a.example/{publicId}?again={publicId}" });
+    const [user, staff] = [asUserOf(linked, owner.userId).forms, asOperator(linked).forms];
+    const { id: ownId } = await owner.addListing();
+    const body = uniqueStay(ownId);
+    const created = await user.create(body);
+    const { id, publicId } = created;
+    expect(created.guestUrl).toBe(`https://a.example/${publicId}?again=${publicId}`);
+    expect(Object.keys(created)).toEqual(Object.keys(FORM_FIELDS));
+    const { hasGuestEmail: _, ...read } = await staff.getAny({ id });
+    const { form } = await staff.getByPublicId({ publicId: publicId ?? "" });
+    const [listed, all] = [await user.list({ listingId: ownId }), await staff.listAll({ listingId: ownId })];
+    const unchanged = [await user.update({ id, ...body }), await user.setStatus({ id, status: "SENT" })];
+    for (const same of [await user.create(body), await user.get({ id }), read, form, ...unchanged])
+      expect(same).toEqual(created);
+    for (const { items } of [listed, all]) expect(items).toEqual([created]);
+    expect(await forms.get({ id })).toEqual({ ...created, guestUrl: null });
+    const { guestUrl } = await user.update({ id, ...body, cancelled: true });
+    expect(guestUrl).toBe(created.guestUrl);
   });
 
   test("has the createdAt of the database, to the millisecond", async () => {
