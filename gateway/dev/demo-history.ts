@@ -94,6 +94,7 @@ function planStays(listings: HostedListing[]) {
 /** The statuses of a form after SENT. The nearer its stay, the later its stage; some forms do not get so far. */
 function planStatuses({ from, nights }: Stay, number: number): string[] {
   if (number % 40 === 39) return ["ON_HOLD"];
+  if (number % 40 === 20) return ["CANCELLED"];
   const stagesLeft = from + nights < 0 ? 0 : 1 + Math.max(0, Math.floor(from / 15));
   const statuses: string[] = [];
   for (const [index, stage] of STAGES.slice(1, Math.max(1, STAGES.length - stagesLeft - (number % 2))).entries()) {

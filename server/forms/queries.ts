@@ -25,22 +25,21 @@ type StoredField = keyof typeof storedForm.shape;
 /** Select list of the stored part of the public form over `forms f`. Never contains the guest's email address. */
 export const FORM_COLUMNS = selectList(storedForm, "f", { updatedAt: UPDATED_AT });
 
-const FORM_FIELDS = Object.keys(storedForm.shape) as StoredField[];
-
 /** A form as stored. Its status may be one that this version does not know. */
 export type FormRow = SqlRow<Prisma.FormGetPayload<{ select: { [Field in StoredField]: true } }>> &
   Pick<FormV1, "updatedAt">;
 
-/** The stored part of the public form, without what else a row has. */
-export const pickForm = (row: FormRow) =>
-  Object.fromEntries(FORM_FIELDS.map((field) => [field, row[field]])) as FormRow;
+const PUBLIC_FIELDS = Object.keys(formV1.shape) as (keyof FormV1)[];
 
-/** The public form of a stored one. */
-export const projectForm = (row: FormRow, { FORM_URL_TEMPLATE }: Pick<Settings, "FORM_URL_TEMPLATE">): FormV1 => ({
-  ...pickForm(row),
-  status: projectStatus(row.status),
-  guestUrl: FORM_URL_TEMPLATE === undefined ? null : guestUrlOf(row, FORM_URL_TEMPLATE),
-});
+/** The public form of a stored one: its fields only, in the order of the schema, as the bodies of webhooks have them. */
+export function projectForm(row: FormRow, { FORM_URL_TEMPLATE }: Pick<Settings, "FORM_URL_TEMPLATE">): FormV1 {
+  const form = {
+    ...row,
+    status: projectStatus(row.status),
+    guestUrl: FORM_URL_TEMPLATE === undefined ? null : guestUrlOf(row, FORM_URL_TEMPLATE),
+  };
+  return Object.fromEntries(PUBLIC_FIELDS.map((field) => [field, form[field]])) as FormV1;
+}
 
 /** The link to the page where the guest fills in the form. */
 export const guestUrlOf = ({ publicId }: Pick<FormRow, "publicId">, template: string): string =>

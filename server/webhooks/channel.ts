@@ -3,7 +3,7 @@ import { membershipInScope } from "../access/scope.js";
 import { EVENT_TYPES, TEST_EVENT } from "../constants.js";
 import { maskEmails } from "../emails/masking.js";
 import { type Keys, open } from "../encryption.js";
-import { FORM_COLUMNS, type FormRow, pickForm, projectForm } from "../forms/queries.js";
+import { FORM_COLUMNS, type FormRow, projectForm } from "../forms/queries.js";
 import type { ActivityCounts } from "../outbox/activity.js";
 import type { Channel } from "../outbox/attempt.js";
 import { type Claimed, claimSql, JOIN_BUSY_QUEUES } from "../outbox/claim.js";
@@ -123,26 +123,8 @@ type Row = Omit<ClaimedDelivery, "id" | "form"> & { deliveryId: string } & (
     | { isInScope: false }
   );
 
-/** Separates the columns of the form. The form's `id` hides that of the delivery. */
-function toClaimed(row: Row): ClaimedDelivery {
-  const { queueId, tenantId, attempts, facts, eventId, correlationId, url, revision, secrets, hasAddress } = row;
-  const { eventType, timestamp, sentAt, details, previousListingId } = row;
-  const claimed = {
-    id: row.deliveryId,
-    queueId,
-    tenantId,
-    attempts,
-    facts,
-    eventId,
-    correlationId,
-    url,
-    revision,
-    secrets,
-    hasAddress,
-  };
-  const event = { eventType, timestamp, sentAt, details, previousListingId };
-  return { ...claimed, ...event, form: row.isInScope ? pickForm(row) : null };
-}
+/** The form's `id` hides that of the delivery. */
+const toClaimed = (row: Row): ClaimedDelivery => ({ ...row, id: row.deliveryId, form: row.isInScope ? row : null });
 
 const KNOWN_EVENTS = [...EVENT_TYPES, TEST_EVENT].map((type) => `'${type}'`).join(", ");
 

@@ -61,10 +61,11 @@ describe("doctor", () => {
 
   test("pending migrations fail, also if another version has migrated the database, and migrations of a newer version are a warning", async () => {
     const NEWER = "29990101000000_newer";
-    const [{ last }] = await sql("SELECT max(migration_name) AS last FROM _prisma_migrations");
+    const names = "string_agg(migration_name, ', ' ORDER BY migration_name)";
+    const [{ all, last }] = await sql(`SELECT ${names} AS all, max(migration_name) AS last FROM _prisma_migrations`);
     const rename = "UPDATE _prisma_migrations SET migration_name = $1 WHERE migration_name = $2";
     await sql("UPDATE _prisma_migrations SET finished_at = NULL");
-    expect((await runChecks()).schema).toBe(`failed: Migrations are pending: ${last}. Run \`guest-forms migrate\`.`);
+    expect((await runChecks()).schema).toBe(`failed: Migrations are pending: ${all}. Run \`guest-forms migrate\`.`);
     await sql("UPDATE _prisma_migrations SET finished_at = now()");
     await sql(rename, NEWER, last);
     expect((await runChecks()).schema).toMatch(

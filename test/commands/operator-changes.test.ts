@@ -187,7 +187,7 @@ test("keys show, rotate and revoke take a key's id, its prefix or the whole key"
 test("people show lists the forms that have an address, without it", async () => {
   const form = await makeForm(services, ben.id, hut.id, { guestEmail: "Shown@example.com", numberOfGuests: 4 });
   expect(await json("people", "show", "shown@EXAMPLE.com")).toEqual({ forms: [form], unreadable: 0 });
-  expect(await text("people", "show", "shown@example.com")).toMatch(new RegExp(`^ID .*\n${form.id}  SENT [^@]*$`));
+  expect(await text("people", "show", "shown@example.com")).toMatch(new RegExp(`^ID .*\n${form.id}  - +SENT [^@]*$`));
   expect(await text("people", "show", "nobody@example.com")).toBe("No form has this address.\n");
 });
 
@@ -195,7 +195,9 @@ test("forms set-party and set-status change a form, and forms trail prints both 
   const { id: listingId } = await makeListing(services, ana.id, { maxVehicles: 2 });
   const form = await makeForm(services, ana.id, listingId);
   const party = ["forms", "set-party", form.id, "--vehicles"];
-  expect(await json(...party, "2", "--pets", "none")).toEqual({ ...form, numberOfVehicles: 2 });
+  const changed = await json(...party, "2", "--pets", "none");
+  expect(changed).toEqual({ ...form, numberOfVehicles: 2, updatedAt: AN_INSTANT });
+  expect(Date.parse(changed.updatedAt)).toBeGreaterThan(Date.parse(form.updatedAt));
   expect(await failure(...party, "3")).toEqual([2, "--vehicles: must be at most 2 on this listing"]);
   const status = ["forms", "set-status", form.id];
   expect(await json(...status, "CHECKED_OUT")).toMatchObject({ id: form.id, status: "CHECKED_OUT" });

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { createSearch } from "../../gateway/docs/browser/find.js";
 import { packageRoot } from "../../prisma/package-root.js";
 import { ERRORS } from "../../server/errors.js";
-import { STAGES } from "../../server/forms/status.js";
+import { FORM_STATUSES, STAGES } from "../../server/forms/status.js";
 import { EVENTS } from "../../server/webhooks/event-schema.js";
 import { startTestGateway } from "../support/gateway.js";
 import { MARKDOWN_PAGES, DOCS_PAGES as PAGES } from "./docs-pages.js";
@@ -71,7 +71,7 @@ describe("the pages", () => {
     const concepts = await text("/docs/concepts.md");
     expect(concepts).toContain(STAGES.map((stage) => stage.join(" or ")).join(" → "));
     const explained = [...concepts.matchAll(/^\| `([A-Z_]+)` +\|/gm)].map(([, status]) => status);
-    expect(explained).toEqual([...STAGES.flat(), "UNKNOWN"]);
+    expect(explained).toEqual([...FORM_STATUSES]);
   });
 
   it("a trailing slash redirects to the page", async () => {

@@ -130,6 +130,9 @@ export async function callProcedures(
   await operator.emails.preview({ formId: invited.id });
   await services.db.pool.query(setState("emails", "sent", "form_id = $1"), [invited.id]);
   await operator.emails.send({ formId: invited.id });
+  const readdressed = fixedStay(listingId, { guestEmail: "other@example.com", numberOfGuests: 9 });
+  await user.forms.update({ id: invited.id, ...readdressed });
+  await user.forms.update({ id: invited.id, ...readdressed, cancelled: true });
   await operator.audit.trail({ subjectId: form.id });
   await operator.audit.trace({ correlationId: randomUUID() });
   const rotated = await rotateSecrets(services);

@@ -10,16 +10,27 @@ const readTrail = async (subjectId: string) =>
   (await operator.audit.trail({ subjectId })).map(({ actor, action, details }) => ({ actor, action, details }));
 
 const NEXT_STATUSES: Record<string, string[]> = {
-  SENT: ["COMPLETED"],
-  COMPLETED: ["ACCEPTED", "REJECTED"],
-  ACCEPTED: ["VALIDATED", "INVALIDATED"],
-  REJECTED: ["VALIDATED", "INVALIDATED"],
-  VALIDATED: ["CHECKED_OUT"],
-  INVALIDATED: ["CHECKED_OUT"],
+  SENT: ["COMPLETED", "CANCELLED"],
+  COMPLETED: ["ACCEPTED", "REJECTED", "CANCELLED"],
+  ACCEPTED: ["VALIDATED", "INVALIDATED", "CANCELLED"],
+  REJECTED: ["VALIDATED", "INVALIDATED", "CANCELLED"],
+  VALIDATED: ["CHECKED_OUT", "CANCELLED"],
+  INVALIDATED: ["CHECKED_OUT", "CANCELLED"],
   CHECKED_OUT: [],
-  ON_HOLD: [],
+  ON_HOLD: ["CANCELLED"],
+  // The last, because no status follows it.
+  CANCELLED: [],
 };
 const STATUSES = Object.keys(NEXT_STATUSES).filter((status) => status !== "ON_HOLD");
+
+/** The rejection of a user's change of status. */
+function rejectionOf(from: string, to: string) {
+  if (from === "CANCELLED")
+    return { field: "cancelled", issue: "the form is cancelled: create a new one for another booking" };
+  if (to === "CANCELLED") return { field: "cancelled", issue: "a form that is CHECKED_OUT cannot be cancelled" };
+  const shown = from === "ON_HOLD" ? "UNKNOWN" : from;
+  return { field: "status", issue: expect.stringContaining(`a form that is ${shown} can`) };
+}
 
 describe("the status of a form", () => {
   test("a user can set the next status, along every path from SENT to CHECKED_OUT, and each change is audited once", async () => {
@@ -50,7 +61,7 @@ describe("the status of a form", () => {
       const shown = from === "ON_HOLD" ? "UNKNOWN" : from;
       for (const to of [...STATUSES, "ON_HOLD", "UNKNOWN"].filter((to) => to !== from && !next.includes(to))) {
         const { errors } = await catchServiceError(forms.setStatus({ id, status: to }));
-        expect(errors).toEqual([{ field: "status", issue: expect.stringContaining(`a form that is ${shown} can`) }]);
+        expect(errors).toEqual([rejectionOf(from, to)]);
       }
       expect((await forms.get({ id })).status).toBe(shown);
       expect(await readTrail(id)).toEqual(before);
@@ -123,12 +134,16 @@ describe("numberOfVehicles and numberOfPets", () => {
     const form = await owner.addForm();
     expect([form.numberOfVehicles, form.numberOfPets]).toEqual([null, null]);
     const { id } = form;
-    expect(await forms.setParty({ id, numberOfVehicles: 2 })).toEqual({ ...form, numberOfVehicles: 2 });
+    const first = await forms.setParty({ id, numberOfVehicles: 2 });
+    expect(first).toEqual({ ...form, numberOfVehicles: 2, updatedAt: first.updatedAt });
+    expect(Date.parse(first.updatedAt)).toBeGreaterThan(Date.parse(form.updatedAt));
     await forms.setParty({ id, numberOfPets: 0 });
-    const updated = await forms.update({ id, ...fixedStay(listingId) });
+    const updated = await forms.update({ id, ...fixedStay(listingId, { numberOfGuests: 7 }) });
     expect([updated.numberOfVehicles, updated.numberOfPets]).toEqual([2, 0]);
     const unset = { numberOfVehicles: null, numberOfPets: 3 };
-    expect(await operator.forms.setParty({ id, ...unset })).toEqual({ ...updated, ...unset });
+    const last = await operator.forms.setParty({ id, ...unset });
+    expect(last).toEqual({ ...updated, ...unset, updatedAt: last.updatedAt });
+    expect(Date.parse(last.updatedAt)).toBeGreaterThan(Date.parse(updated.updatedAt));
     const trail = (await readTrail(id)).filter(({ action }) => action === "form.party_set");
     expect(trail.map(({ actor, details }) => [actor, details.fields])).toEqual([
       ["operator", ["numberOfVehicles", "numberOfPets"]],

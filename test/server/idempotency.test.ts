@@ -76,12 +76,15 @@ describe("an Idempotency-Key reused with another body", () => {
     const second = await owner.addListing();
     const { form } = await owner.create(owner.body, "k");
     const other = { ...owner.body, listingId: second.id };
-    const readMessage = async () => (await catchServiceError(owner.create(other, "k"))).message;
-    expect(await readMessage()).toContain(`belongs to form ${form.id}`);
-    expect(await readMessage()).toContain(`PUT /v1/forms/${form.id}`);
+    const readError = () => catchServiceError(owner.create(other, "k"));
+    const { message, location } = await readError();
+    expect(message).toContain(`belongs to form ${form.id}`);
+    expect(message).toContain(`PUT /v1/forms/${form.id}`);
+    expect(location).toBe(`/v1/forms/${form.id}`);
     for (const role of ["READER", "NONE"] as const) {
       await setRole(owner.listingId, owner.userId, role);
-      expect(await readMessage()).toBe(ERRORS.IDEMPOTENCY_KEY_REUSED.message);
+      const { message, location } = await readError();
+      expect([message, location]).toEqual([ERRORS.IDEMPOTENCY_KEY_REUSED.message, undefined]);
     }
   });
 

@@ -55,15 +55,16 @@ async function startSending(env: Record<string, string> = {}) {
   return { mailServer, lines };
 }
 
-test("an email is enqueued for a new form with an address, and not for replays, forms without an address or updates", async () => {
+test("an email is enqueued for a new form with an address, and not for replays, forms without an address or updates that leave it", async () => {
   const body = fixedStay(owner.listingId, { guestEmail: ADDRESS });
   const { form } = await owner.create(body);
   await owner.create(body, "again");
   const { form: bare } = await owner.create(fixedStay(owner.listingId));
   await owner.create(fixedStay(owner.listingId, { guestEmail: null }));
   const { forms } = owner;
-  await forms.update({ id: bare.id, ...body });
-  await forms.update({ id: form.id, ...body, guestEmail: "other@example.com" });
+  await forms.update({ id: bare.id, ...body, guestEmail: undefined, numberOfGuests: 3 });
+  for (const guestEmail of [ADDRESS, undefined, null])
+    await forms.update({ id: form.id, ...body, guestEmail, numberOfGuests: 3 });
   expect(await listUnsent()).toEqual([
     {
       id: expect.stringMatching(/^\d+$/),

@@ -49,7 +49,7 @@ describe("an update that adds or changes the address of a SENT form", () => {
     expect(recipientsOf(mailServer)).toEqual([at("a"), at("b"), at("a")]);
     expect(new Set(messageIds()).size).toBe(3);
     expect(messageIds()).not.toContain(`<form-${id}@example.com>`);
-    expect(await statesOf(id)).toEqual(["sent", "sent", "sent"]);
+    await expect.poll(() => statesOf(id)).toEqual(["sent", "sent", "sent"]);
   });
 
   test("goes to the new address instead of the one that it was waiting to be sent to", async () => {

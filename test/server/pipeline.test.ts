@@ -55,12 +55,13 @@ describe("an update", () => {
     const { forms } = owner;
     const body = fixedStay(second.id, { numberOfGuests: 7 });
     const updated = await forms.update({ id: form.id, ...body });
-    expect(updated).toEqual({ ...form, ...body, status: "ACCEPTED" });
+    expect(updated).toEqual({ ...form, ...body, status: "ACCEPTED", updatedAt: updated.updatedAt });
+    expect(Date.parse(updated.updatedAt)).toBeGreaterThan(Date.parse(form.updatedAt));
     expect(await forms.update({ id: form.id, ...body })).toEqual(updated);
     expect(await forms.get({ id: form.id })).toEqual(updated);
   });
 
-  test("keeps the stored address if the body has none, replaces it otherwise, and never notifies", async () => {
+  test("keeps the stored address if the body has none, replaces it otherwise, and invites the guest at a new one alone", async () => {
     const owner = await makeOwner();
     const { form } = await owner.create(owner.body);
     const { forms } = owner;
@@ -68,6 +69,8 @@ describe("an update", () => {
       const row = await services.db.prisma.form.findUniqueOrThrow({ where: { id } });
       return row.guestEmail && open(services.keyring.email, row.guestEmail, id);
     };
+    const emails = async () => (await operator.emails.list({ formId: form.id })).items.map(({ id }) => id);
+    const invited = await emails();
     expect(await stored(form.id)).toBe("guest@example.com");
     for (const [guestEmail, kept] of [
       [undefined, "guest@example.com"],
@@ -77,19 +80,22 @@ describe("an update", () => {
     ] as const) {
       await forms.update({ id: form.id, ...fixedStay(owner.listingId), guestEmail });
       expect(await stored(form.id)).toBe(kept);
+      // The invitation to the first address has not been sent: that to another address takes its place.
+      if (kept === "guest@example.com") expect(await emails()).toEqual(invited);
+      else expect(await emails()).not.toEqual(invited);
+      expect((await owner.countRows()).emails).toBe(1);
     }
-    expect((await owner.countRows()).emails).toBe(1);
 
     const bare = await owner.addForm();
     expect(await stored(bare.id)).toBeNull();
     await forms.update({ id: bare.id, ...fixedStay(owner.listingId, { guestEmail: "late@example.com" }) });
     expect(await stored(bare.id)).toBe("late@example.com");
-    expect((await owner.countRows()).emails).toBe(1);
+    expect((await owner.countRows()).emails).toBe(2);
   });
 });
 
 describe("the audit trail", () => {
-  test("has an entry per write with actor and correlation id, and none for replays and errors", async () => {
+  test("has an entry per write with actor and correlation id, and none for replays, errors and updates that change nothing", async () => {
     const owner = await makeOwner();
     const second = await owner.addListing();
     const key = await makeKey(owner.userId);
@@ -99,11 +105,13 @@ describe("the audit trail", () => {
 
     const { id } = await asKey(key, call(0)).forms.create(body);
     await asKey(key, call(1)).forms.update({ id, ...body, listingId: second.id });
-    await asUser(owner.userId, call(2)).forms.update({ id, ...body, listingId: second.id });
+    const changed = { id, ...body, listingId: second.id, numberOfGuests: 5 };
+    await asUser(owner.userId, call(2)).forms.update(changed);
     await asOperator(services, call(3)).forms.setStatus({ id, status: "ACCEPTED" });
     const withoutEntry = { correlationId: randomUUID() };
     await asUser(owner.userId, withoutEntry).forms.create(body);
     const failing = asUser(owner.userId, withoutEntry).forms;
+    await failing.update(changed);
     await catchServiceError(failing.update({ id, ...body, listingId: randomUUID() }));
     await catchServiceError(failing.update({ id, ...body, numberOfGuests: 0 }));
 
@@ -116,7 +124,7 @@ describe("the audit trail", () => {
     expect(found).toEqual([
       ["key", key.id, "form.created", ids[0], { listingId: owner.listingId }],
       ["key", key.id, "form.updated", ids[1], { ...moved, movedFrom: owner.listingId, fields: ["listingId"] }],
-      ["user", owner.userId, "form.updated", ids[2], { ...moved, fields: [] }],
+      ["user", owner.userId, "form.updated", ids[2], { ...moved, fields: ["numberOfGuests"] }],
       ["operator", null, "form.status_set", ids[3], change],
     ]);
     expect((await operator.audit.trace(withoutEntry)).entries).toEqual([]);

@@ -47,9 +47,9 @@ const countRuns = async () => (await readActivity(services.db)).get("retention.r
 const INSERT_OLD: Record<Table, string> = {
   audit_entries: `INSERT INTO audit_entries (at, actor, action, subject_id, correlation_id)
     SELECT now() - $2 * interval '1 day', 'system', 'old', $1, gen_random_uuid() FROM generate_series(1, $3)`,
-  emails: `INSERT INTO emails (kind, form_id, tenant_id, check_in_date, correlation_id, state, ended_at, next_attempt_at)
-    SELECT 'invitation', $1, $1, at, $1, 'sent', at, NULL
-    FROM generate_series(1, $3), (SELECT now() - $2 * interval '1 day') AS of (at)`,
+  emails: `INSERT INTO emails (id, kind, form_id, tenant_id, check_in_date, correlation_id, state, ended_at, next_attempt_at)
+    SELECT -n, 'invitation', $1, $1, at, $1, 'sent', at, NULL
+    FROM generate_series(1, $3) n, (SELECT now() - $2 * interval '1 day') AS of (at)`, // Earlier than the form's own.
   webhook_deliveries: `INSERT INTO webhook_deliveries
       (endpoint_id, event_id, event_type, form_id, correlation_id, state, ended_at, next_attempt_at)
     SELECT $1, gen_random_uuid(), 'form.created', $1, $1, 'failed', now() - $2 * interval '1 day', NULL

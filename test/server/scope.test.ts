@@ -6,11 +6,7 @@ import { catchServiceError } from "../support/factories.js";
 import { fixedStay } from "../support/stays.js";
 
 const { owner, operator, setRole, makeKey, makeUser, asUser, asKey, makeOwner } = await openTestCore();
-const {
-  externalId: _externalId,
-  language: _language,
-  ...listing
-} = await operator.listings.getAny({ id: owner.listingId });
+const { language: _language, ...listing } = await operator.listings.getAny({ id: owner.listingId });
 const form = await owner.addForm();
 
 const notFound = (resource: "form" | "listing") => ({
@@ -26,6 +22,9 @@ const NO_LISTING = notFound("listing");
 
 const EMPTY_PAGE = { items: [], nextCursor: null };
 
+/** Every update has another number of guests, so that each writes. */
+let guests = 2;
+
 /** Fails unless every operation finds the listing and its form. */
 async function expectInScope(caller: Caller) {
   expect(await caller.listings.get({ id: listing.id })).toEqual(listing);
@@ -34,7 +33,9 @@ async function expectInScope(caller: Caller) {
   const ids = async (filter: { listingId?: string }) => (await caller.forms.list(filter)).items.map(({ id }) => id);
   expect(await ids({})).toContain(form.id);
   expect(await ids({ listingId: listing.id })).toContain(form.id);
-  expect((await caller.forms.update({ id: form.id, ...fixedStay(listing.id) })).id).toBe(form.id);
+  const change = fixedStay(listing.id, { numberOfGuests: ++guests });
+  const updated = await caller.forms.update({ id: form.id, ...change });
+  expect(updated).toMatchObject({ id: form.id, numberOfGuests: guests });
   const created = await caller.forms.create(fixedStay(listing.id, { numberOfGuests: 99 }));
   expect(created.listingId).toBe(listing.id);
 }

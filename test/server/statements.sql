@@ -6,11 +6,11 @@ ON CONFLICT (name) DO UPDATE SET count = known.count + excluded.count, last_at =
 
 -- any-form
 -- reads: forms by index
-SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", f.guest_email IS NOT NULL AS "hasGuestEmail" FROM forms f WHERE f.id = $1::uuid
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt", f.guest_email IS NOT NULL AS "hasGuestEmail" FROM forms f WHERE f.id = $1::uuid
 
 -- any-listing
 -- reads: listings by index
-SELECT l.id AS "id", l.public_id AS "publicId", l.title AS "title", l.address AS "address", l.city AS "city", l.country AS "country", l.zip_code AS "zipCode", l.district AS "district", l.timezone AS "timezone", l.active AS "active", l.max_people_in_listing AS "maxPeopleInListing", l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets", l.created_at AS "createdAt", l.external_id AS "externalId", l.language AS "language" FROM listings l WHERE l.id = $1::uuid
+SELECT l.id AS "id", l.public_id AS "publicId", l.external_id AS "externalId", l.title AS "title", l.address AS "address", l.city AS "city", l.country AS "country", l.zip_code AS "zipCode", l.district AS "district", l.timezone AS "timezone", l.active AS "active", l.max_people_in_listing AS "maxPeopleInListing", l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets", l.created_at AS "createdAt", l.language AS "language" FROM listings l WHERE l.id = $1::uuid
 
 -- audit
 -- reads: nothing
@@ -77,10 +77,10 @@ pending AS (
   SELECT q.queue_id, q.tenant_id, due.is_urgent, q.running + due.place AS load
   FROM queue q CROSS JOIN LATERAL (SELECT is_urgent, row_number() OVER () AS place FROM (SELECT * FROM (
       SELECT n.id, n.is_urgent FROM webhook_deliveries n
-      WHERE n.endpoint_id = q.queue_id AND n.next_attempt_at IS NOT NULL AND n.next_attempt_at <= now() AND n.is_urgent AND n.event_type IN ('form.created', 'form.updated', 'form.moved', 'form.status_changed', 'form.party_changed', 'webhook.test')
+      WHERE n.endpoint_id = q.queue_id AND n.next_attempt_at IS NOT NULL AND n.next_attempt_at <= now() AND n.is_urgent AND n.event_type IN ('form.created', 'form.updated', 'form.moved', 'form.status_changed', 'form.cancelled', 'form.party_changed', 'webhook.test')
       ORDER BY n.next_attempt_at LIMIT greatest(0, q.slots) ) AS range UNION ALL SELECT * FROM (
       SELECT n.id, n.is_urgent FROM webhook_deliveries n
-      WHERE n.endpoint_id = q.queue_id AND n.next_attempt_at IS NOT NULL AND n.next_attempt_at <= now() AND NOT n.is_urgent AND n.event_type IN ('form.created', 'form.updated', 'form.moved', 'form.status_changed', 'form.party_changed', 'webhook.test')
+      WHERE n.endpoint_id = q.queue_id AND n.next_attempt_at IS NOT NULL AND n.next_attempt_at <= now() AND NOT n.is_urgent AND n.event_type IN ('form.created', 'form.updated', 'form.moved', 'form.status_changed', 'form.cancelled', 'form.party_changed', 'webhook.test')
       ORDER BY n.next_attempt_at LIMIT greatest(0, q.slots) ) AS range) AS due LIMIT greatest(0, q.slots)) AS due
 ), in_turn AS (
   SELECT c.queue_id, c.tenant_id, coalesce(busy.running, 0)
@@ -96,10 +96,10 @@ pending AS (
   FROM (SELECT c.queue_id, count(*) AS places FROM chosen c GROUP BY 1) AS q
     CROSS JOIN LATERAL (SELECT id FROM (SELECT * FROM (
       SELECT n.id, n.is_urgent FROM webhook_deliveries n
-      WHERE n.endpoint_id = q.queue_id AND n.next_attempt_at IS NOT NULL AND n.next_attempt_at <= now() AND n.is_urgent AND n.event_type IN ('form.created', 'form.updated', 'form.moved', 'form.status_changed', 'form.party_changed', 'webhook.test')
+      WHERE n.endpoint_id = q.queue_id AND n.next_attempt_at IS NOT NULL AND n.next_attempt_at <= now() AND n.is_urgent AND n.event_type IN ('form.created', 'form.updated', 'form.moved', 'form.status_changed', 'form.cancelled', 'form.party_changed', 'webhook.test')
       ORDER BY n.next_attempt_at LIMIT q.places FOR UPDATE SKIP LOCKED) AS range UNION ALL SELECT * FROM (
       SELECT n.id, n.is_urgent FROM webhook_deliveries n
-      WHERE n.endpoint_id = q.queue_id AND n.next_attempt_at IS NOT NULL AND n.next_attempt_at <= now() AND NOT n.is_urgent AND n.event_type IN ('form.created', 'form.updated', 'form.moved', 'form.status_changed', 'form.party_changed', 'webhook.test')
+      WHERE n.endpoint_id = q.queue_id AND n.next_attempt_at IS NOT NULL AND n.next_attempt_at <= now() AND NOT n.is_urgent AND n.event_type IN ('form.created', 'form.updated', 'form.moved', 'form.status_changed', 'form.cancelled', 'form.party_changed', 'webhook.test')
       ORDER BY n.next_attempt_at LIMIT q.places FOR UPDATE SKIP LOCKED) AS range) AS due LIMIT q.places) AS due
 ), claimed AS (
   UPDATE webhook_deliveries n
@@ -116,7 +116,7 @@ SELECT n.id::text AS "deliveryId", n.attempts, n.endpoint_id::text AS "queueId",
     WHERE p.until > now())) AS secrets, e.details,
   CASE WHEN (w.user_id IS NULL OR EXISTS (
 SELECT FROM memberships m WHERE m.user_id = w.user_id::uuid AND grants_scope(m.role) AND m.listing_id = (e.details ->> 'movedFrom')::uuid)) THEN e.details ->> 'movedFrom' END AS "previousListingId",
-  f.id IS NOT NULL AS "isInScope", f.guest_email IS NOT NULL AS "hasAddress", f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt"
+  f.id IS NOT NULL AS "isInScope", f.guest_email IS NOT NULL AS "hasAddress", f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt"
 FROM claimed n CROSS JOIN LATERAL (SELECT * FROM webhook_endpoints WHERE id = n.endpoint_id LIMIT 1) w
   LEFT JOIN audit_entries e ON e.id = n.audit_entry_id
   LEFT JOIN forms f ON f.id = n.form_id AND (w.user_id IS NULL OR EXISTS (
@@ -187,7 +187,8 @@ json_build_object('title', l.title, 'address', l.address, 'zipCode', l.zip_code,
 (SELECT json_build_object('name', u.name, 'email', u.email) FROM (
 SELECT u.id, u.name, u.email FROM memberships m JOIN users u ON u.id = m.user_id
 WHERE m.listing_id = l.id AND m.role = 'OWNER' AND u.email <> u.id || '@erased.invalid'
-ORDER BY u.created_at, u.id LIMIT 1) AS u) AS host, f.guest_email AS "guestEmail", (coalesce(f.check_out_date <= now(), false) OR f.status <> 'SENT') AS "isExpired",
+ORDER BY u.created_at, u.id LIMIT 1) AS u) AS host, f.guest_email AS "guestEmail", (coalesce(f.check_out_date <= now(), false) OR f.status <> 'SENT' OR EXISTS (
+SELECT FROM emails later WHERE later.form_id = n.form_id AND later.kind = 'invitation' AND later.id > n.id)) AS "isExpired",
   CASE WHEN n.created_at > f.created_at THEN n.id::text END AS "repeatId",
   w.url, w.disabled_at AS "disabledAt", w.disabled_reason AS reason, o.email AS "ownerEmail"
 FROM claimed n
@@ -345,6 +346,11 @@ RETURNING true
 -- reads: webhook_endpoints by index
 UPDATE webhook_endpoints SET paused_until = now() WHERE id = $1::uuid AND paused_until > now()
 
+-- end-invitations
+-- reads: emails by index
+UPDATE emails n SET state = 'expired', next_attempt_at = NULL, ended_at = coalesce(n.ended_at, now())
+WHERE n.form_id = $1::uuid AND n.kind = 'invitation' AND n.state::text IN ('waiting', 'retrying', 'failed')
+
 -- end-session
 -- reads: operator_sessions by index
 DELETE FROM operator_sessions WHERE hash = ANY($1::bytea[]) RETURNING name
@@ -356,12 +362,12 @@ SELECT w.id AS "id", w.user_id AS "userId", w.url AS "url", w.events AS "events"
 -- enqueue-invitation
 -- reads: forms by index, memberships by index, users by index
 WITH n AS (
-INSERT INTO emails (kind, form_id, tenant_id, check_in_date, correlation_id, is_urgent)
+INSERT INTO emails (kind, form_id, tenant_id, check_in_date, correlation_id, created_at, is_urgent)
 SELECT 'invitation', form_id, coalesce((SELECT u.id FROM (
 SELECT u.id, u.name, u.email FROM memberships m JOIN users u ON u.id = m.user_id
-WHERE m.listing_id = created.listing_id AND m.role = 'OWNER' AND u.email <> u.id || '@erased.invalid'
-ORDER BY u.created_at, u.id LIMIT 1) AS u), created.listing_id), check_in_date, correlation_id, true
-FROM (SELECT id, listing_id, coalesce(check_in_date, now()), $2::uuid FROM forms WHERE id = $1::uuid) AS created (form_id, listing_id, check_in_date, correlation_id) RETURNING *)
+WHERE m.listing_id = invited.listing_id AND m.role = 'OWNER' AND u.email <> u.id || '@erased.invalid'
+ORDER BY u.created_at, u.id LIMIT 1) AS u), invited.listing_id), check_in_date, correlation_id, greatest(now(), (SELECT f.created_at FROM forms f WHERE f.id = invited.form_id) + interval '1 ms'), true
+FROM (SELECT id, listing_id, coalesce(check_in_date, now()), $2::uuid FROM forms WHERE id = $1::uuid) AS invited (form_id, listing_id, check_in_date, correlation_id) RETURNING *)
 SELECT n.id::text, n.form_id::text AS "formId", (SELECT f.listing_id FROM forms f WHERE f.id = n.form_id) AS "listingId",
 (SELECT f.check_in_date FROM forms f WHERE f.id = n.form_id) AS "checkInDate", n.endpoint_id::text AS "endpointId", n.state, n.attempts,
 n.last_error AS "lastError", n.heartbeat_at AS "lastAttemptAt", n.next_attempt_at AS "runAt",
@@ -406,7 +412,8 @@ WITH examined AS MATERIALIZED (
   SELECT n.id
   FROM emails n LEFT JOIN forms f ON f.id = n.form_id
   WHERE n.id = ANY(ARRAY(SELECT id FROM examined)) AND n.next_attempt_at IS NOT NULL
-    AND CASE n.kind WHEN 'invitation' THEN (coalesce(f.check_out_date <= now(), false) OR f.status <> 'SENT')
+    AND CASE n.kind WHEN 'invitation' THEN (coalesce(f.check_out_date <= now(), false) OR f.status <> 'SENT' OR EXISTS (
+SELECT FROM emails later WHERE later.form_id = n.form_id AND later.kind = 'invitation' AND later.id > n.id))
       WHEN 'endpoint_disabled' THEN n.created_at < now() - interval '3 days' END
   FOR UPDATE OF n SKIP LOCKED
 ), expired AS (
@@ -461,7 +468,7 @@ ORDER BY b.created_at, b.event_id LIMIT 1000
 -- reads: creations by index, forms by index, idempotency_keys by index, memberships by index
   (
     SELECT true AS "isByKey", c.form_id AS "formId", c.fingerprint = ANY($3::bytea[]) AS "hasEqualBody",
-  f.fingerprint = ANY($3::bytea[]) AS "isUnchanged", f.status, c.answer, f.created_at AS "createdAt",
+  f.fingerprint, f.external_id AS "externalId", f.status, c.answer, f.created_at AS "createdAt",
   (
   SELECT count(*) FROM (SELECT FROM idempotency_keys WHERE form_id = c.form_id LIMIT 10) AS bound
 ) = 10 AS "hasAllKeys", coalesce((
@@ -470,7 +477,7 @@ ORDER BY b.created_at, b.event_id LIMIT 1000
     WHERE k.holder_id = $1::uuid AND k.key = $2::text
   ) UNION ALL (
     SELECT false AS "isByKey", c.form_id AS "formId", c.fingerprint = ANY($3::bytea[]) AS "hasEqualBody",
-  f.fingerprint = ANY($3::bytea[]) AS "isUnchanged", f.status, c.answer, f.created_at AS "createdAt",
+  f.fingerprint, f.external_id AS "externalId", f.status, c.answer, f.created_at AS "createdAt",
   (
   SELECT count(*) FROM (SELECT FROM idempotency_keys WHERE form_id = c.form_id LIMIT 10) AS bound
 ) = 10 AS "hasAllKeys", coalesce((
@@ -492,7 +499,8 @@ SELECT n.id::text, n.form_id::text AS "formId", (SELECT f.listing_id FROM forms 
 SELECT n.id::text, n.form_id::text AS "formId", (SELECT f.listing_id FROM forms f WHERE f.id = n.form_id) AS "listingId",
   (SELECT f.check_in_date FROM forms f WHERE f.id = n.form_id) AS "checkInDate", n.endpoint_id::text AS "endpointId", n.state, n.attempts,
   n.last_error AS "lastError", n.heartbeat_at AS "lastAttemptAt", n.next_attempt_at AS "runAt",
-  CASE WHEN n.state = 'sent' THEN n.ended_at END AS "sentAt" FROM emails n WHERE n.state <> 'sent' AND n.form_id = $1::uuid AND n.kind = 'invitation'
+  CASE WHEN n.state = 'sent' THEN n.ended_at END AS "sentAt" FROM emails n WHERE n.state <> 'sent' AND n.form_id = $1::uuid AND n.kind = 'invitation' AND NOT EXISTS (
+  SELECT FROM emails later WHERE later.form_id = n.form_id AND later.kind = 'invitation' AND later.id > n.id)
 
 -- find-excess
 -- reads: webhook_deliveries by index
@@ -508,7 +516,7 @@ LIMIT 2
 
 -- find-listing
 -- reads: listings by index
-SELECT l.id AS "id", l.public_id AS "publicId", l.title AS "title", l.address AS "address", l.city AS "city", l.country AS "country", l.zip_code AS "zipCode", l.district AS "district", l.timezone AS "timezone", l.active AS "active", l.max_people_in_listing AS "maxPeopleInListing", l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets", l.created_at AS "createdAt", l.external_id AS "externalId", l.language AS "language"
+SELECT l.id AS "id", l.public_id AS "publicId", l.external_id AS "externalId", l.title AS "title", l.address AS "address", l.city AS "city", l.country AS "country", l.zip_code AS "zipCode", l.district AS "district", l.timezone AS "timezone", l.active AS "active", l.max_people_in_listing AS "maxPeopleInListing", l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets", l.created_at AS "createdAt", l.language AS "language"
 FROM listings l
 WHERE l.external_id = $1::text OR l.id = $2::uuid
 
@@ -546,13 +554,13 @@ LIMIT 2
 
 -- form
 -- reads: forms by index, memberships by index
-SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt"
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt"
 FROM forms f JOIN memberships m ON m.listing_id = f.listing_id
 WHERE f.id = $2::uuid AND m.user_id = $1::uuid AND grants_scope(m.role) AND /* on the primary */ true
 
 -- form-by-public-id
 -- reads: forms by index, listings by index
-SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", json_build_object('title', l.title,'address', l.address,'zipCode', l.zip_code,'city', l.city,'district', l.district,'country', l.country,'timezone', l.timezone,'maxPeopleInListing', l.max_people_in_listing,'maxVehicles', l.max_vehicles,'allowPets', l.allow_pets) AS listing
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt", json_build_object('title', l.title,'address', l.address,'zipCode', l.zip_code,'city', l.city,'district', l.district,'country', l.country,'timezone', l.timezone,'maxPeopleInListing', l.max_people_in_listing,'maxVehicles', l.max_vehicles,'allowPets', l.allow_pets) AS listing
 FROM forms f JOIN listings l ON l.id = f.listing_id
 WHERE f.public_id = $1::text
 
@@ -563,7 +571,7 @@ FROM forms f WHERE f.id = $1::uuid FOR NO KEY UPDATE
 
 -- forms
 -- reads: forms by index, scoped_forms by index
-SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", nullif(f.created_at > now() - make_interval(secs => $5::int)
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt", nullif(f.created_at > now() - make_interval(secs => $5::int)
 AND NOT (f.created_at < now()::timestamptz(3) AND (
 SELECT pg_snapshot_xmin(s) = pg_snapshot_xmax(s) AND age(pg_snapshot_xmax(s)::xid) = 0
 FROM pg_current_snapshot() AS s)), false) AS "mayHavePredecessors"
@@ -575,11 +583,11 @@ LIMIT $4::int
 
 -- forms-by-id
 -- reads: forms by index
-SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt" FROM forms f WHERE f.id = ANY($1::uuid[]) ORDER BY f.created_at, f.id
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt" FROM forms f WHERE f.id = ANY($1::uuid[]) ORDER BY f.created_at, f.id
 
 -- forms-on-listing
 -- reads: forms by index, memberships by index
-SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", nullif(f.created_at > now() - make_interval(secs => $5::int)
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt", nullif(f.created_at > now() - make_interval(secs => $5::int)
 AND NOT (f.created_at < now()::timestamptz(3) AND (
 SELECT pg_snapshot_xmin(s) = pg_snapshot_xmax(s) AND age(pg_snapshot_xmax(s)::xid) = 0
 FROM pg_current_snapshot() AS s)), false) AS "mayHavePredecessors"
@@ -591,7 +599,7 @@ LIMIT $4::int
 
 -- forms-to-renew
 -- reads: creations by index, forms by index
-SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", f.guest_email AS "guestEmail", f.fingerprint, c.answer,
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt", f.guest_email AS "guestEmail", f.fingerprint, c.answer,
   c.fingerprint AS "createFingerprint", c.secret_id AS "secretId"
 FROM forms f LEFT JOIN LATERAL (SELECT * FROM creations WHERE form_id = f.id LIMIT 1) c ON true WHERE f.id > $1::uuid ORDER BY f.id LIMIT 100
 
@@ -647,21 +655,21 @@ RETURNING w.id AS "id", w.user_id AS "userId", w.url AS "url", w.events AS "even
 WITH in_flight AS MATERIALIZED (
   SELECT pg_advisory_xact_lock_shared(727073, 1), pg_current_xact_id()
 ), form AS (
-  INSERT INTO forms AS f (id, public_id, listing_id,status,check_in_date,check_out_date,number_of_guests,number_of_vehicles,number_of_pets,guest_email,fingerprint)
-  SELECT $1::uuid, $2::text, $7::uuid,$8::text,$9::timestamptz,$10::timestamptz,$11::int,$12::int,$13::int,$14::bytea,$15::bytea FROM in_flight
-  RETURNING f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt"
+  INSERT INTO forms AS f (id, public_id, listing_id,status,check_in_date,check_out_date,number_of_guests,number_of_vehicles,number_of_pets,external_id,guest_email,fingerprint,later_invitations)
+  SELECT $1::uuid, $2::text, $7::uuid,$8::text,$9::timestamptz,$10::timestamptz,$11::int,$12::int,$13::int,$14::text,$15::bytea,$16::bytea,$17::int FROM in_flight
+  RETURNING f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt"
 ), creation AS (
   INSERT INTO creations (form_id, holder_id, fingerprint, current_fingerprint, answer, secret_id)
-  VALUES ($1::uuid, $3::uuid, $15::bytea, $15::bytea, $4::jsonb, $5::text)
+  VALUES ($1::uuid, $3::uuid, $16::bytea, $16::bytea, $4::jsonb, $5::text)
 ), invitation AS (
   
-INSERT INTO emails (kind, form_id, tenant_id, check_in_date, correlation_id, is_urgent)
+INSERT INTO emails (kind, form_id, tenant_id, check_in_date, correlation_id, created_at, is_urgent)
 SELECT 'invitation', form_id, coalesce((SELECT u.id FROM (
 SELECT u.id, u.name, u.email FROM memberships m JOIN users u ON u.id = m.user_id
-WHERE m.listing_id = created.listing_id AND m.role = 'OWNER' AND u.email <> u.id || '@erased.invalid'
-ORDER BY u.created_at, u.id LIMIT 1) AS u), created.listing_id), check_in_date, correlation_id, false
+WHERE m.listing_id = invited.listing_id AND m.role = 'OWNER' AND u.email <> u.id || '@erased.invalid'
+ORDER BY u.created_at, u.id LIMIT 1) AS u), invited.listing_id), check_in_date, correlation_id, now(), false
 FROM (SELECT $1::uuid, $7::uuid, $9::timestamptz, $6::uuid
-    WHERE $14::bytea IS NOT NULL AND $10::timestamptz > now()) AS created (form_id, listing_id, check_in_date, correlation_id)
+    WHERE $15::bytea IS NOT NULL AND $10::timestamptz > now()) AS invited (form_id, listing_id, check_in_date, correlation_id)
 )
 SELECT * FROM form
 
@@ -674,7 +682,7 @@ VALUES ($1::uuid, $2::uuid, $3::"KeyMode", $4, $5::timestamptz, $6::bytea, $7)
 -- reads: nothing
 INSERT INTO listings AS l (public_id, title,address,city,country,zip_code,timezone,active,district,max_people_in_listing,max_vehicles,allow_pets,language)
 SELECT public_id, title,address,city,country,zip_code,timezone,active,district,max_people_in_listing,max_vehicles,allow_pets,language FROM jsonb_populate_record(NULL::listings, $1::jsonb)
-RETURNING l.id AS "id", l.public_id AS "publicId", l.title AS "title", l.address AS "address", l.city AS "city", l.country AS "country", l.zip_code AS "zipCode", l.district AS "district", l.timezone AS "timezone", l.active AS "active", l.max_people_in_listing AS "maxPeopleInListing", l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets", l.created_at AS "createdAt", l.external_id AS "externalId", l.language AS "language"
+RETURNING l.id AS "id", l.public_id AS "publicId", l.external_id AS "externalId", l.title AS "title", l.address AS "address", l.city AS "city", l.country AS "country", l.zip_code AS "zipCode", l.district AS "district", l.timezone AS "timezone", l.active AS "active", l.max_people_in_listing AS "maxPeopleInListing", l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets", l.created_at AS "createdAt", l.language AS "language"
 
 -- insert-user
 -- reads: nothing
@@ -742,13 +750,13 @@ ORDER BY n.ended_at DESC, n.id DESC LIMIT $3::int
 
 -- listing
 -- reads: listings by index, memberships by index
-SELECT l.id AS "id", l.public_id AS "publicId", l.title AS "title", l.address AS "address", l.city AS "city", l.country AS "country", l.zip_code AS "zipCode", l.district AS "district", l.timezone AS "timezone", l.active AS "active", l.max_people_in_listing AS "maxPeopleInListing", l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets", l.created_at AS "createdAt"
+SELECT l.id AS "id", l.public_id AS "publicId", l.external_id AS "externalId", l.title AS "title", l.address AS "address", l.city AS "city", l.country AS "country", l.zip_code AS "zipCode", l.district AS "district", l.timezone AS "timezone", l.active AS "active", l.max_people_in_listing AS "maxPeopleInListing", l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets", l.created_at AS "createdAt"
 FROM memberships m JOIN listings l ON l.id = m.listing_id
 WHERE m.user_id = $1::uuid AND grants_scope(m.role) AND m.listing_id = $2::uuid AND /* on the primary */ true
 
 -- listings
 -- reads: listings by index, memberships by index
-SELECT l.id AS "id", l.public_id AS "publicId", l.title AS "title", l.address AS "address", l.city AS "city", l.country AS "country", l.zip_code AS "zipCode", l.district AS "district", l.timezone AS "timezone", l.active AS "active", l.max_people_in_listing AS "maxPeopleInListing", l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets", l.created_at AS "createdAt"
+SELECT l.id AS "id", l.public_id AS "publicId", l.external_id AS "externalId", l.title AS "title", l.address AS "address", l.city AS "city", l.country AS "country", l.zip_code AS "zipCode", l.district AS "district", l.timezone AS "timezone", l.active AS "active", l.max_people_in_listing AS "maxPeopleInListing", l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets", l.created_at AS "createdAt"
 FROM (
   SELECT m.listing_id, m.listing_created_at
   FROM memberships m
@@ -787,7 +795,7 @@ WHERE NOT EXISTS (SELECT FROM memberships m WHERE m.listing_id = l.id AND m.role
 
 -- lock-any-form
 -- reads: forms by index
-SELECT f.listing_id AS "listingId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.guest_email AS "guestEmail", f.fingerprint AS "fingerprint" FROM forms f WHERE f.id = $1::uuid FOR NO KEY UPDATE
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt", f.guest_email AS "guestEmail", f.fingerprint AS "fingerprint", f.later_invitations AS "laterInvitations" FROM forms f WHERE f.id = $1::uuid FOR NO KEY UPDATE
 
 -- lock-any-listing
 -- reads: listings by index, memberships by index, webhook_endpoints by index
@@ -833,7 +841,7 @@ WHERE n.id = ANY($1::bigint[]) AND n.state::text = 'failed' ORDER BY n.id FOR NO
 
 -- lock-form
 -- reads: forms by index, memberships by index
-SELECT f.listing_id AS "listingId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.guest_email AS "guestEmail", f.fingerprint AS "fingerprint"
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt", f.guest_email AS "guestEmail", f.fingerprint AS "fingerprint", f.later_invitations AS "laterInvitations"
 FROM forms f
 WHERE f.id = $1::uuid
   AND (SELECT count(*) FROM memberships m WHERE m.user_id = $2::uuid AND grants_scope(m.role) AND m.listing_id = f.listing_id) = 1
@@ -841,7 +849,7 @@ FOR NO KEY UPDATE
 
 -- lock-forms-to-renew
 -- reads: creations by index, forms by index
-SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", f.guest_email AS "guestEmail", f.fingerprint, c.answer,
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt", f.guest_email AS "guestEmail", f.fingerprint, c.answer,
   c.fingerprint AS "createFingerprint", c.secret_id AS "secretId"
 FROM forms f LEFT JOIN LATERAL (SELECT * FROM creations WHERE form_id = f.id LIMIT 1) c ON true WHERE f.id = ANY($1::uuid[]) ORDER BY f.id FOR NO KEY UPDATE OF f
 
@@ -945,7 +953,7 @@ WITH RECURSIVE existing (status) AS (
   SELECT (SELECT min(f.status) FROM forms f WHERE f.status > e.status) FROM existing e WHERE e.status IS NOT NULL
 )
 SELECT newest.* FROM existing e CROSS JOIN LATERAL (
-SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt"
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt"
 FROM forms f
 WHERE f.status = e.status AND (f.created_at, f.id) < ($1::timestamptz, $2::uuid)
 ORDER BY f.created_at DESC, f.id DESC
@@ -955,7 +963,7 @@ LIMIT $3::int
 
 -- newest-forms-in-status
 -- reads: forms by index
-SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt"
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt"
 FROM forms f
 WHERE f.status = $4::text AND (f.created_at, f.id) < ($1::timestamptz, $2::uuid)
 ORDER BY f.created_at DESC, f.id DESC
@@ -963,7 +971,7 @@ LIMIT $3::int
 
 -- newest-forms-in-status-of-user
 -- reads: forms by index, scoped_forms by index
-SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt"
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt"
 FROM (
   SELECT s.created_at, s.form_id
   FROM (
@@ -983,7 +991,7 @@ ORDER BY page.created_at DESC, page.form_id DESC
 
 -- newest-forms-of-user
 -- reads: forms by index, scoped_forms by index
-SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt"
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt"
 FROM scoped_forms s
 CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = s.form_id LIMIT 1) f
 WHERE s.user_id = $5::uuid AND (s.created_at, s.form_id) < ($1::timestamptz, $2::uuid) AND coalesce(f.status = $4::text, true)
@@ -992,7 +1000,7 @@ LIMIT $3::int
 
 -- newest-forms-on-day
 -- reads: forms by index, listings by index, scoped_forms by index
-SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt"
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt"
 FROM (
   SELECT * FROM forms
   WHERE check_in_date >= $4::date - interval '14 hours' AND check_in_date < $4::date + interval '36 hours'
@@ -1010,7 +1018,7 @@ LIMIT $3::int
 
 -- newest-forms-on-listing
 -- reads: forms by index
-SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt"
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt"
 FROM forms f
 WHERE f.listing_id = $5::uuid AND coalesce(f.status = $4::text, true) AND (f.created_at, f.id) < ($1::timestamptz, $2::uuid)
 ORDER BY f.created_at DESC, f.id DESC
@@ -1018,7 +1026,7 @@ LIMIT $3::int
 
 -- newest-forms-on-listing-of-user
 -- reads: forms by index, memberships by index
-SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt"
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt"
 FROM forms f
 WHERE f.listing_id = $5::uuid AND coalesce(f.status = $4::text, true)
   AND EXISTS (SELECT FROM memberships m WHERE m.user_id = $6::uuid AND grants_scope(m.role) AND m.listing_id = $5::uuid) AND (f.created_at, f.id) < ($1::timestamptz, $2::uuid)
@@ -1027,7 +1035,7 @@ LIMIT $3::int
 
 -- newest-listings
 -- reads: listings whole
-SELECT l.id AS "id", l.public_id AS "publicId", l.title AS "title", l.address AS "address", l.city AS "city", l.country AS "country", l.zip_code AS "zipCode", l.district AS "district", l.timezone AS "timezone", l.active AS "active", l.max_people_in_listing AS "maxPeopleInListing", l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets", l.created_at AS "createdAt", l.external_id AS "externalId", l.language AS "language"
+SELECT l.id AS "id", l.public_id AS "publicId", l.external_id AS "externalId", l.title AS "title", l.address AS "address", l.city AS "city", l.country AS "country", l.zip_code AS "zipCode", l.district AS "district", l.timezone AS "timezone", l.active AS "active", l.max_people_in_listing AS "maxPeopleInListing", l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets", l.created_at AS "createdAt", l.language AS "language"
 FROM listings l
 WHERE (l.created_at, l.id) < ($1::timestamptz, $2::uuid) AND coalesce(position(lower($4::text) IN lower(normalize(concat_ws(E'\n', l.title, l.city, l.external_id)))) > 0, true)
 ORDER BY l.created_at DESC, l.id DESC
@@ -1035,7 +1043,7 @@ LIMIT $3::int
 
 -- newest-listings-of-user
 -- reads: listings by index, memberships by index
-SELECT l.id AS "id", l.public_id AS "publicId", l.title AS "title", l.address AS "address", l.city AS "city", l.country AS "country", l.zip_code AS "zipCode", l.district AS "district", l.timezone AS "timezone", l.active AS "active", l.max_people_in_listing AS "maxPeopleInListing", l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets", l.created_at AS "createdAt", l.external_id AS "externalId", l.language AS "language"
+SELECT l.id AS "id", l.public_id AS "publicId", l.external_id AS "externalId", l.title AS "title", l.address AS "address", l.city AS "city", l.country AS "country", l.zip_code AS "zipCode", l.district AS "district", l.timezone AS "timezone", l.active AS "active", l.max_people_in_listing AS "maxPeopleInListing", l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets", l.created_at AS "createdAt", l.language AS "language"
 FROM memberships m JOIN listings l ON l.id = m.listing_id
 WHERE m.user_id = $5::uuid AND grants_scope(m.role) AND (m.listing_created_at, m.listing_id) < ($1::timestamptz, $2::uuid) AND coalesce(position(lower($4::text) IN lower(normalize(concat_ws(E'\n', l.title, l.city, l.external_id)))) > 0, true)
 ORDER BY m.listing_created_at DESC, m.listing_id DESC
@@ -1296,6 +1304,30 @@ UPDATE webhook_endpoints SET secret = $2::bytea, previous_secrets = $3::bytea[] 
 UPDATE forms f SET guest_email = renewed.guest_email, fingerprint = renewed.fingerprint
 FROM unnest($1::uuid[], $2::bytea[], $3::bytea[]) AS renewed(id, guest_email, fingerprint) WHERE f.id = renewed.id
 
+-- replace-invitation
+-- reads: emails by index, forms by index, memberships by index, users by index
+WITH waiting AS (
+  SELECT n.id FROM emails n
+  WHERE n.form_id = $1::uuid AND n.kind = 'invitation' AND n.state::text IN ('waiting', 'retrying') AND $4::timestamptz > now()
+  FOR UPDATE SKIP LOCKED
+), replaced AS (
+  DELETE FROM emails WHERE id IN (SELECT id FROM waiting) RETURNING id
+), failed AS (
+  UPDATE emails n SET state = 'expired'
+  WHERE n.form_id = $1::uuid AND n.kind = 'invitation' AND n.state::text = 'failed'
+), added AS (
+  
+INSERT INTO emails (kind, form_id, tenant_id, check_in_date, correlation_id, created_at, is_urgent)
+SELECT 'invitation', form_id, coalesce((SELECT u.id FROM (
+SELECT u.id, u.name, u.email FROM memberships m JOIN users u ON u.id = m.user_id
+WHERE m.listing_id = invited.listing_id AND m.role = 'OWNER' AND u.email <> u.id || '@erased.invalid'
+ORDER BY u.created_at, u.id LIMIT 1) AS u), invited.listing_id), check_in_date, correlation_id, greatest(now(), (SELECT f.created_at FROM forms f WHERE f.id = invited.form_id) + interval '1 ms'), false
+FROM (SELECT $1::uuid, $2::uuid, $3::timestamptz, $5::uuid
+    WHERE $4::timestamptz > now() AND ($6::int < 5 OR EXISTS (SELECT FROM replaced))) AS invited (form_id, listing_id, check_in_date, correlation_id)
+  RETURNING id
+)
+SELECT (SELECT count(*) FROM added)::int - (SELECT count(*) FROM replaced)::int AS more
+
 -- replace-key
 -- reads: api_keys by index
 UPDATE api_keys
@@ -1308,7 +1340,8 @@ RETURNING id, expires_at AS "expiresAt"
 UPDATE emails n
 SET state = 'waiting', attempts = 0, crashes = 0, next_attempt_at = now(), ended_at = NULL, is_urgent = true
 WHERE n.id = ANY($1::bigint[])
-  AND NOT (n.kind = 'invitation' AND (SELECT (coalesce(f.check_out_date <= now(), false) OR f.status <> 'SENT') FROM forms f WHERE f.id = n.form_id))
+  AND NOT (n.kind = 'invitation' AND (SELECT (coalesce(f.check_out_date <= now(), false) OR f.status <> 'SENT' OR EXISTS (
+SELECT FROM emails later WHERE later.form_id = n.form_id AND later.kind = 'invitation' AND later.id > n.id)) FROM forms f WHERE f.id = n.form_id))
 RETURNING n.id::text, n.form_id::text AS "formId", (SELECT f.listing_id FROM forms f WHERE f.id = n.form_id) AS "listingId",
 (SELECT f.check_in_date FROM forms f WHERE f.id = n.form_id) AS "checkInDate", n.endpoint_id::text AS "endpointId", n.state, n.attempts,
 n.last_error AS "lastError", n.heartbeat_at AS "lastAttemptAt", n.next_attempt_at AS "runAt",
@@ -1319,7 +1352,8 @@ CASE WHEN n.state = 'sent' THEN n.ended_at END AS "sentAt"
 UPDATE emails n
 SET state = 'waiting', attempts = 0, crashes = 0, next_attempt_at = now(), ended_at = NULL, is_urgent = false
 WHERE n.id = ANY($1::bigint[])
-  AND NOT (n.kind = 'invitation' AND (SELECT (coalesce(f.check_out_date <= now(), false) OR f.status <> 'SENT') FROM forms f WHERE f.id = n.form_id))
+  AND NOT (n.kind = 'invitation' AND (SELECT (coalesce(f.check_out_date <= now(), false) OR f.status <> 'SENT' OR EXISTS (
+SELECT FROM emails later WHERE later.form_id = n.form_id AND later.kind = 'invitation' AND later.id > n.id)) FROM forms f WHERE f.id = n.form_id))
 RETURNING n.id::text, n.form_id::text AS "formId", (SELECT f.listing_id FROM forms f WHERE f.id = n.form_id) AS "listingId",
 (SELECT f.check_in_date FROM forms f WHERE f.id = n.form_id) AS "checkInDate", n.endpoint_id::text AS "endpointId", n.state, n.attempts,
 n.last_error AS "lastError", n.heartbeat_at AS "lastAttemptAt", n.next_attempt_at AS "runAt",
@@ -1435,16 +1469,18 @@ ORDER BY u.created_at, u.id LIMIT 1) AS u), $2::uuid) AS tenant_id) AS moved
 WHERE n.form_id = $1::uuid AND n.state::text IN ('waiting', 'retrying', 'failed', 'expired') AND moved.check_in_date IS NOT NULL
   AND (n.check_in_date, n.tenant_id) <> (moved.check_in_date, moved.tenant_id))
 UPDATE forms f
-SET listing_id = $2::uuid,status = $3::text,check_in_date = $4::timestamptz,check_out_date = $5::timestamptz,number_of_guests = $6::int,number_of_vehicles = $7::int,number_of_pets = $8::int,guest_email = $9::bytea,fingerprint = $10::bytea
+SET listing_id = $2::uuid,status = $3::text,check_in_date = $4::timestamptz,check_out_date = $5::timestamptz,number_of_guests = $6::int,number_of_vehicles = $7::int,number_of_pets = $8::int,external_id = $9::text,guest_email = $10::bytea,fingerprint = $11::bytea,later_invitations = $12::int,
+  updated_at = CASE WHEN f.listing_id IS DISTINCT FROM $2::uuid OR f.status IS DISTINCT FROM $3::text OR f.check_in_date IS DISTINCT FROM $4::timestamptz OR f.check_out_date IS DISTINCT FROM $5::timestamptz OR f.number_of_guests IS DISTINCT FROM $6::int OR f.number_of_vehicles IS DISTINCT FROM $7::int OR f.number_of_pets IS DISTINCT FROM $8::int OR f.external_id IS DISTINCT FROM $9::text
+    THEN greatest(coalesce(f.updated_at, f.created_at), clock_timestamp()) ELSE f.updated_at END
 WHERE id = $1::uuid
-RETURNING f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt"
+RETURNING f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt"
 
 -- update-listing
 -- reads: listings by index
 UPDATE listings l
 SET (title,address,city,country,zip_code,timezone,active,district,max_people_in_listing,max_vehicles,allow_pets,language) = (SELECT p.title,p.address,p.city,p.country,p.zip_code,p.timezone,p.active,p.district,p.max_people_in_listing,p.max_vehicles,p.allow_pets,p.language FROM jsonb_populate_record(l, $2::jsonb) p)
 WHERE l.id = $1::uuid
-RETURNING l.id AS "id", l.public_id AS "publicId", l.title AS "title", l.address AS "address", l.city AS "city", l.country AS "country", l.zip_code AS "zipCode", l.district AS "district", l.timezone AS "timezone", l.active AS "active", l.max_people_in_listing AS "maxPeopleInListing", l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets", l.created_at AS "createdAt", l.external_id AS "externalId", l.language AS "language"
+RETURNING l.id AS "id", l.public_id AS "publicId", l.external_id AS "externalId", l.title AS "title", l.address AS "address", l.city AS "city", l.country AS "country", l.zip_code AS "zipCode", l.district AS "district", l.timezone AS "timezone", l.active AS "active", l.max_people_in_listing AS "maxPeopleInListing", l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets", l.created_at AS "createdAt", l.language AS "language"
 
 -- update-user
 -- reads: users by index

@@ -157,10 +157,15 @@ const SAMPLES: Record<string, string> = {
   "onboarding.after": `${owner.userId} ${owner.listingId}`,
   "secrets.after": form.id,
 };
-const inputs = listTextInputs((procedure, property) => {
+const allInputs = listTextInputs((procedure, property) => {
   const [group] = procedure.split(".");
   return SAMPLES[`${group}.${property}`] ?? SAMPLES[property] ?? `a ${property}`;
 });
+
+/** A client's own reference, which is kept as the client has sent it. */
+const isReference = ({ procedure, path }: TextInput) => procedure.startsWith("forms.") && path.join() === "externalId";
+const references = allInputs.filter(isReference);
+const inputs = allInputs.filter((input) => !isReference(input));
 
 /** The hidden characters in all tables. Rows are on lines of their own. */
 async function findStored(): Promise<string[]> {
@@ -233,4 +238,13 @@ test("the name of an operator and an Idempotency-Key are rejected with a hidden 
     expect(await rejected(create)).toEqual(["Idempotency-Key"]);
   }
   expect(await findStored()).toEqual([]);
+});
+
+test("a client's own reference is stored with the hidden characters that break and reorder nothing, and with no others", async () => {
+  expect(references.map(({ procedure }) => procedure)).toEqual(["forms.create", "forms.update"]);
+  const faults: string[] = [];
+  for (const sample of references) faults.push(...(await attack(sample)));
+  expect(faults).toEqual([]);
+  const stored = ["creations: U+200b", "creations: U+2028", "forms: U+200b", "forms: U+2028"];
+  expect([...new Set(await findStored())].sort()).toEqual(stored);
 });

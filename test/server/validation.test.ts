@@ -3,7 +3,7 @@ import { inspect } from "node:util";
 import { describe, expect, test } from "vitest";
 import type { FormBody } from "../../server/forms/schema.js";
 import { openTestCore } from "../support/core.js";
-import { asUser, catchErrorCode, catchRejectedFields } from "../support/factories.js";
+import { asUser, catchErrorCode, catchRejectedFields, catchServiceError } from "../support/factories.js";
 import { startTestGateway } from "../support/gateway.js";
 import { fixedStay } from "../support/stays.js";
 
@@ -38,6 +38,8 @@ describe("instants", () => {
     ["one fractional digit", "2027-07-01T15:00:00.1Z", "2027-07-01T15:00:00.100Z"],
     ["eight fractional digits, cut", "2027-07-01T15:00:00.12399999+02:00", "2027-07-01T13:00:00.123Z"],
     ["nine fractional digits, cut and not rounded", "2027-07-01T23:59:59.999999999Z", "2027-07-01T23:59:59.999Z"],
+    ["no seconds", "2027-07-01T15:00Z", "2027-07-01T15:00:00.000Z"],
+    ["no seconds, with an offset", "2027-07-01T15:00+02:00", "2027-07-01T13:00:00.000Z"],
     ["29 February of 2000", "2000-02-29T12:00:00Z", "2000-02-29T12:00:00.000Z"],
     ["the first instant", "1970-01-01T00:00:00Z", "1970-01-01T00:00:00.000Z"],
     ["1969 that is 1970 in UTC", "1969-12-31T23:59:00-00:01", "1970-01-01T00:00:00.000Z"],
@@ -50,7 +52,9 @@ describe("instants", () => {
 
   const NOT_TEXT = [1_814_367_600, null, undefined, true, ["2027-07-01T15:00:00Z"], new Date()];
   test.each<[string, unknown[]]>([
-    ["without seconds or an offset", ["2027-07-01", "2027-07-01T15:00Z", "2027-07-01T15:00:00"]],
+    ["without a time or an offset", ["2027-07-01", "2027-07-01T15:00", "2027-07-01T15:00:00", "2027-07-01Z"]],
+    ["without minutes", ["2027-07-01T15Z", "2027-07-01T15+02:00"]],
+    ["a fraction without seconds", ["15:00.5Z", "15:00.5+02:00", "15.5Z"].map((s) => `2027-07-01T${s}`)],
     ["another separator", ["2027-07-01t15:00:00Z", "2027-07-01T15:00:00z", "2027-07-01 15:00:00Z"]],
     ["another format", ["Thu, 01 Jul 2027 15:00:00 GMT", "20270701T150000Z", "2027-W26-4T15:00:00Z", ""]],
     [
@@ -66,7 +70,10 @@ describe("instants", () => {
       ["02-31", "04-31", "02-29", "00-01", "13-01", "07-00"].map((d) => `2027-${d}T15:00:00Z`),
     ],
     ["29 February of 2100", ["2100-02-29T15:00:00Z"]],
-    ["24:00, or second or minute 60", ["2027-07-01T24:00:00Z", "2027-06-30T23:59:60Z", "2027-07-01T15:60:00Z"]],
+    [
+      "24:00, or second or minute 60",
+      ["07-01T24:00:00Z", "06-30T23:59:60Z", "07-01T15:60:00Z", "07-01T24:00Z", "07-01T15:60Z"].map((s) => `2027-${s}`),
+    ],
     ["before 1970 in UTC", ["1969-12-31T23:59:59.999Z", "1970-01-01T00:00:00+00:01", "0050-01-01T00:00:00Z"]],
     ["the millisecond after the last instant", ["9999-12-31T23:00:00-01:00", "9999-12-31T23:59:59.999-00:01"]],
     ["a year of five digits or with a sign", ["10000-01-01T00:00:00Z", "+002027-07-01T15:00:00Z"]],
@@ -74,6 +81,25 @@ describe("instants", () => {
     ["no text", NOT_TEXT],
   ])("rejected: %s", async (_, values) => {
     for (const field of ["checkInDate", "checkOutDate"]) await expectRejected(field, values);
+  });
+
+  test.each([
+    [
+      "the offset needs a colon, such as +02:00",
+      ["15:00:00+0200", "15:00:00-02", "15:00+0200", "15:00-02", "15:00:00.5+02"],
+    ],
+    [
+      "must be an ISO 8601 instant with an offset, such as 2026-07-01T15:00:00Z",
+      ["15:00:00", "15:00", "15:00:00+2:00", "15:00:00+02:0", "15:00:00+020", "15:00:00+24:00", "15:00.5Z"],
+    ],
+  ])("rejected with the message: %s", async (issue, times) => {
+    for (const time of times) {
+      const dates = { checkInDate: `2027-07-01T${time}` };
+      for (const call of [forms.create(untypedBody(dates)), update(dates)]) {
+        const { errors } = await catchServiceError(call);
+        expect([time, errors]).toEqual([time, [{ field: "checkInDate", issue }]]);
+      }
+    }
   });
 
   test("checkOutDate must be after checkInDate, by at least a millisecond", async () => {

@@ -59,10 +59,16 @@ describe("an event", () => {
     expect(await last(5)).toEqual({ type: "form.party_changed", ...times, data: set });
     await owner.forms.setParty({ id: form.id, numberOfVehicles: 2 });
 
-    await operator.forms.setStatus({ id: form.id, status: "ON_HOLD", force: true });
-    const unknown = { form: { ...party, status: "UNKNOWN" }, from: "COMPLETED", to: "UNKNOWN" };
+    const held = await operator.forms.setStatus({ id: form.id, status: "ON_HOLD", force: true });
+    expect(held).toEqual({ ...party, status: "UNKNOWN", updatedAt: held.updatedAt });
+    const unknown = { form: held, from: "COMPLETED", to: "UNKNOWN" };
     expect(await last(6)).toEqual({ type: "form.status_changed", ...times, data: unknown });
-    expect(new Set(receiver.received.map(({ id }) => id)).size).toBe(6);
+
+    const cancelled = await owner.forms.update({ id: form.id, ...body, cancelled: true });
+    const end = { form: cancelled, from: "UNKNOWN" };
+    expect(await last(7)).toEqual({ type: "form.cancelled", ...times, data: end });
+    await owner.forms.update({ id: form.id, ...body, cancelled: true });
+    expect(new Set(receiver.received.map(({ id }) => id)).size).toBe(7);
     expect(new Set(receiver.types())).toEqual(new Set(EVENT_TYPES));
     expect(receiver.received.every(({ signedBy: [by] }) => by === secret)).toBe(true);
     expect(JSON.stringify(receiver.received)).not.toContain("@example.com");

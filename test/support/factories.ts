@@ -189,8 +189,8 @@ export async function catchServiceError(call: Promise<unknown>) {
   );
   if (!("error" in outcome)) throw new Error(`the call succeeded: ${JSON.stringify(outcome.value)}`);
   if (!(outcome.error instanceof ServiceError)) throw outcome.error;
-  const { serviceCode, status, message, errors, retryAfter, code } = outcome.error;
-  return { serviceCode, status, message, errors, retryAfter, code };
+  const { serviceCode, status, message, errors, retryAfter, location, code } = outcome.error;
+  return { serviceCode, status, message, errors, retryAfter, location, code };
 }
 
 /** Returns the error code of a call that must fail. */
