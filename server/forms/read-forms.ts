@@ -8,17 +8,15 @@ import { notFound } from "../errors.js";
 import { readTimeZoneNames } from "../listings/timezones.js";
 import { type KeysetValues, type Page, readPage } from "../resources/paging.js";
 import { snakeCase } from "../resources/resource.js";
-import { FORM_COLUMNS, type FormRow, projectForm } from "./queries.js";
 import {
   type byPublicIdInput,
-  type FormV1,
   type GuestForm,
-  type getInput,
   guestForm,
   type listAllInput,
-  type listInput,
   type OperatorForm,
-} from "./schema.js";
+} from "./in-app-schema.js";
+import { FORM_COLUMNS, type FormRow, projectForm } from "./queries.js";
+import type { FormV1, getInput, listInput } from "./schema.js";
 
 const GET = `
   SELECT ${FORM_COLUMNS}

@@ -8,6 +8,7 @@ import {
   router,
   writingProcedure,
 } from "../trpc.js";
+import * as inApp from "./in-app-schema.js";
 import { getAnyForm, getForm, getFormByPublicId, listAllForms, listForms } from "./read-forms.js";
 import * as schema from "./schema.js";
 import { ANY_ENDED_STATUS } from "./status.js";
@@ -138,26 +139,26 @@ export const formsRouter = router({
     .query(getForm),
 
   /** A form on any listing. Operator. Errors: RESOURCE_NOT_FOUND. */
-  getAny: operatorProcedure.input(schema.getInput).output(schema.operatorForm).query(getAnyForm),
+  getAny: operatorProcedure.input(schema.getInput).output(inApp.operatorForm).query(getAnyForm),
 
   /**
    * The form with this public id, the fields of its listing that the guest's page shows, and the link to the operator's privacy
    * notice. For the guest's page and the operator, like the next two. Errors: RESOURCE_NOT_FOUND.
    */
-  getByPublicId: guestPageProcedure.input(schema.byPublicIdInput).output(schema.guestForm).query(getFormByPublicId),
+  getByPublicId: guestPageProcedure.input(inApp.byPublicIdInput).output(inApp.guestForm).query(getFormByPublicId),
 
   /**
    * Sets the numbers of vehicles and pets, as `setParty`, until the form is past COMPLETED. Errors: RESOURCE_NOT_FOUND,
    * VALIDATION_ERROR.
    */
   setPartyByPublicId: guestPageProcedure
-    .input(schema.setPartyByPublicIdInput)
+    .input(inApp.setPartyByPublicIdInput)
     .output(schema.formV1)
     .mutation(setPartyByPublicId),
 
   /** Sets the status of a form that is SENT to COMPLETED; again, it changes nothing. Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR. */
   completeByPublicId: guestPageProcedure
-    .input(schema.byPublicIdInput)
+    .input(inApp.byPublicIdInput)
     .output(schema.formV1)
     .mutation(completeByPublicId),
 
@@ -165,7 +166,7 @@ export const formsRouter = router({
    * All forms, newest first, or those on one listing, in one user's scope, in one status, with check-in on one day in the
    * listing's time zone. Operator. Errors: INVALID_CURSOR, VALIDATION_ERROR.
    */
-  listAll: operatorProcedure.input(schema.listAllInput).output(schema.formPage).query(listAllForms),
+  listAll: operatorProcedure.input(inApp.listAllInput).output(schema.formPage).query(listAllForms),
 
   /**
    * Sets a form's status. A user may only move a form in scope to the next stage, or cancel it (gateway/docs/contract.md#status). The
@@ -173,11 +174,11 @@ export const formsRouter = router({
    * that status.
    * Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR.
    */
-  setStatus: inAppProcedure.input(schema.setStatusInput).output(schema.formV1).mutation(setStatus),
+  setStatus: inAppProcedure.input(inApp.setStatusInput).output(schema.formV1).mutation(setStatus),
 
   /**
    * Sets the numbers of vehicles and pets, within the listing's maxVehicles and allowPets. For the operator, and for users
    * on a form in scope. Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR.
    */
-  setParty: inAppProcedure.input(schema.setPartyInput).output(schema.formV1).mutation(setParty),
+  setParty: inAppProcedure.input(inApp.setPartyInput).output(schema.formV1).mutation(setParty),
 });

@@ -2,25 +2,22 @@ import { z } from "zod";
 import type { Context } from "../access/context.js";
 import { EXAMPLE_FORM_ID, EXAMPLE_LISTING_ID } from "../constants.js";
 import { expected, invalid } from "../errors.js";
-import { operatorListing } from "../listings/schema.js";
 import { cursor, limit, nextCursor, pageItems } from "../resources/paging.js";
 import { clientReference } from "../texts.js";
 import {
   count,
-  day,
   emailAddress,
   inFieldOrder,
   instant,
   instantOut,
   int32Out,
   line,
-  publicId,
   resourceId,
   slug,
   uuid,
   uuidOut,
 } from "../values.js";
-import { FORM_STATUSES, type FormStatus, KNOWN_STATUSES, STATUS_RULE } from "./status.js";
+import { FORM_STATUSES, type FormStatus } from "./status.js";
 
 /** The public projection of a form. */
 export const formV1 = z
@@ -191,35 +188,6 @@ export type ParsedBody = z.output<typeof createInput>;
 
 export const getInput = z.strictObject({ id: formId });
 
-/** A form as the operator sees it. `hasGuestEmail`: whether the guest's address is stored. */
-export const operatorForm = formV1.extend({ hasGuestEmail: z.boolean() });
-
-export type OperatorForm = z.infer<typeof operatorForm>;
-
-export const byPublicIdInput = z.strictObject({ publicId });
-
-/** What the page behind a guest's link shows. */
-export const guestForm = z.object({
-  form: formV1,
-  listing: operatorListing.pick({
-    language: true,
-    title: true,
-    address: true,
-    zipCode: true,
-    city: true,
-    district: true,
-    country: true,
-    timezone: true,
-    maxPeopleInListing: true,
-    maxVehicles: true,
-    allowPets: true,
-  }),
-  /** The operator's setting EMAIL_PRIVACY_URL. */
-  privacyUrl: z.string().nullable(),
-});
-
-export type GuestForm = z.infer<typeof guestForm>;
-
 export const listInput = z.strictObject({
   limit,
   cursor,
@@ -232,16 +200,6 @@ export const listInput = z.strictObject({
       examples: [EXAMPLE_LISTING_ID],
     })
     .optional(),
-});
-
-export const listAllInput = z.strictObject({
-  limit,
-  cursor,
-  listingId: uuid.optional(),
-  userId: uuid.optional(),
-  status: z.enum(KNOWN_STATUSES, { error: expected(`one of ${KNOWN_STATUSES.join(", ")}`) }).optional(),
-  /** Only forms whose check-in is on this day in the time zone of their listing. */
-  checkInDay: day.optional(),
 });
 
 /** 1 to 255 printable ASCII characters. */
@@ -270,29 +228,4 @@ export function readIdempotencyKey({ idempotencyKey: sent }: Pick<Context, "idem
 export const idempotentReplayed = z.enum(["true"]).optional().meta({
   description: "Present, with the value true, if this response is a replay.",
   example: "true",
-});
-
-const partyField = count(0).nullish();
-
-const party = { numberOfVehicles: partyField, numberOfPets: partyField };
-
-const hasParty = (given: { numberOfVehicles?: unknown; numberOfPets?: unknown }) =>
-  given.numberOfVehicles !== undefined || given.numberOfPets !== undefined;
-
-const noParty = { path: ["numberOfVehicles"], error: "is required unless numberOfPets is sent" };
-
-/** Vehicles and pets of a form. Absent fields are unchanged; null unsets. */
-export const setPartyInput = z.strictObject({ id: resourceId, ...party }).refine(hasParty, noParty);
-
-export const setPartyByPublicIdInput = z.strictObject({ publicId, ...party }).refine(hasParty, noParty);
-
-const statusName = z.string({ error: expected("a string") }).regex(/^[A-Z_]{1,32}$/, STATUS_RULE);
-
-export const setStatusInput = z.strictObject({
-  id: resourceId,
-  status: statusName,
-  /** Change it only if this is the form's status now. */
-  from: statusName.optional(),
-  /** Operator only: allows a status that this version does not know. */
-  force: z.boolean({ error: expected("true or false") }).optional(),
 });

@@ -18,6 +18,7 @@ import {
   replay,
   stayOf,
 } from "./idempotency.js";
+import type { byPublicIdInput, setPartyByPublicIdInput, setPartyInput, setStatusInput } from "./in-app-schema.js";
 import {
   findFormId,
   insertForm,
@@ -40,16 +41,7 @@ import {
   isCorrection,
   type Party,
 } from "./rules.js";
-import {
-  type byPublicIdInput,
-  type createInput,
-  type FormV1,
-  readIdempotencyKey,
-  type setPartyByPublicIdInput,
-  type setPartyInput,
-  type setStatusInput,
-  type updateInput,
-} from "./schema.js";
+import { type createInput, type FormV1, readIdempotencyKey, type updateInput } from "./schema.js";
 import { CANCELLED } from "./status.js";
 
 // The only way to create or update a form, for API keys, users and the operator. Each function is one transaction with the

@@ -1,0 +1,73 @@
+import { z } from "zod";
+import { expected } from "../errors.js";
+import { operatorListing } from "../listings/schema.js";
+import { cursor, limit } from "../resources/paging.js";
+import { count, day, publicId, resourceId, uuid } from "../values.js";
+import { formV1 } from "./schema.js";
+import { KNOWN_STATUSES, STATUS_RULE } from "./status.js";
+
+// What is not part of the public API: for the operator, the guest's page and users of the application.
+
+/** A form as the operator sees it. `hasGuestEmail`: whether the guest's address is stored. */
+export const operatorForm = formV1.extend({ hasGuestEmail: z.boolean() });
+
+export type OperatorForm = z.infer<typeof operatorForm>;
+
+export const byPublicIdInput = z.strictObject({ publicId });
+
+/** What the page behind a guest's link shows. */
+export const guestForm = z.object({
+  form: formV1,
+  listing: operatorListing.pick({
+    language: true,
+    title: true,
+    address: true,
+    zipCode: true,
+    city: true,
+    district: true,
+    country: true,
+    timezone: true,
+    maxPeopleInListing: true,
+    maxVehicles: true,
+    allowPets: true,
+  }),
+  /** The operator's setting EMAIL_PRIVACY_URL. */
+  privacyUrl: z.string().nullable(),
+});
+
+export type GuestForm = z.infer<typeof guestForm>;
+
+export const listAllInput = z.strictObject({
+  limit,
+  cursor,
+  listingId: uuid.optional(),
+  userId: uuid.optional(),
+  status: z.enum(KNOWN_STATUSES, { error: expected(`one of ${KNOWN_STATUSES.join(", ")}`) }).optional(),
+  /** Only forms whose check-in is on this day in the time zone of their listing. */
+  checkInDay: day.optional(),
+});
+
+const partyField = count(0).nullish();
+
+const party = { numberOfVehicles: partyField, numberOfPets: partyField };
+
+const hasParty = (given: { numberOfVehicles?: unknown; numberOfPets?: unknown }) =>
+  given.numberOfVehicles !== undefined || given.numberOfPets !== undefined;
+
+const noParty = { path: ["numberOfVehicles"], error: "is required unless numberOfPets is sent" };
+
+/** Vehicles and pets of a form. Absent fields are unchanged; null unsets. */
+export const setPartyInput = z.strictObject({ id: resourceId, ...party }).refine(hasParty, noParty);
+
+export const setPartyByPublicIdInput = z.strictObject({ publicId, ...party }).refine(hasParty, noParty);
+
+const statusName = z.string({ error: expected("a string") }).regex(/^[A-Z_]{1,32}$/, STATUS_RULE);
+
+export const setStatusInput = z.strictObject({
+  id: resourceId,
+  status: statusName,
+  /** Change it only if this is the form's status now. */
+  from: statusName.optional(),
+  /** Operator only: allows a status that this version does not know. */
+  force: z.boolean({ error: expected("true or false") }).optional(),
+});
