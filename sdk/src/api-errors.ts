@@ -69,8 +69,8 @@ export class IdempotencyKeyReusedError extends ApiError {
 
   constructor(message: string, details: ErrorDetails & { status: number }) {
     super(message, details);
-    // Version 1.0 of the service names it in the message only. Browsers see the header only if CORS exposes it.
-    this.formId = /\bform[s/ ]+([\da-f-]{36})\b/.exec(details.headers?.location ?? message)?.[1];
+    // Version 1.0 of the service names it in the message only.
+    this.formId = /\bform[s/ ]+([\da-f-]{36})\b/.exec(`${details.headers?.location} ${message}`)?.[1];
   }
 }
 
