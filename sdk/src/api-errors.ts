@@ -60,7 +60,8 @@ export class RateLimitedError extends ApiError {
 
 /**
  * 422 `IDEMPOTENCY_KEY_REUSED`: this `Idempotency-Key` was already used with a different request body. If the booking
- * changed, update the form of the key, {@link IdempotencyKeyReusedError.formId}. Another booking needs its own key.
+ * changed, update the form of the key, {@link IdempotencyKeyReusedError.formId}. Another booking needs its own
+ * key, or none and its own `externalId`.
  */
 export class IdempotencyKeyReusedError extends ApiError {
   declare readonly code: "IDEMPOTENCY_KEY_REUSED";
