@@ -86,10 +86,10 @@ export class Forms {
    * guest's email address if `guestEmail` is undefined or null, and the `externalId` if it is undefined. With
    * `cancelled: true` it cancels the form, and applies nothing else of `input`.
    *
-   * @throws {@link ValidationError} (also if the form is `CANCELLED`), {@link ResourceNotFoundError} (the form or the listing), {@link ForbiddenError},
-   * {@link PayloadTooLargeError}, {@link UnauthenticatedError}, {@link RateLimitedError}, {@link InternalError},
-   * {@link ConnectionError}, {@link TimeoutError}, {@link AbortError}; {@link GuestFormsError} before any request
-   * if the id is empty or a Date is invalid.
+   * @throws {@link ValidationError} (also if the form is `CANCELLED`), {@link ResourceNotFoundError} (the form or the
+   * listing), {@link ForbiddenError}, {@link PayloadTooLargeError}, {@link UnauthenticatedError},
+   * {@link RateLimitedError}, {@link InternalError}, {@link ConnectionError}, {@link TimeoutError}, {@link AbortError};
+   * {@link GuestFormsError} before any request if the id is empty or a Date is invalid.
    *
    * @example
    * ```ts
