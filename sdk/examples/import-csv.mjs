@@ -6,8 +6,8 @@
  *   export GUEST_FORMS_API_KEY=grf_rw_… GUEST_FORMS_BASE_URL=http://127.0.0.1:3000
  *   node import-csv.mjs stays.csv [LISTING-ID]
  *
- * The first line contains the column names: listingId,checkInDate,checkOutDate,numberOfGuests,guestEmail. LISTING-ID is
- * the default of listingId.
+ * The first line contains the column names: listingId,checkInDate,checkOutDate,numberOfGuests,guestEmail,externalId.
+ * LISTING-ID is the default of listingId. externalId is the booking's id: equal stays of two bookings are two forms.
  */
 import { readFile } from "node:fs/promises";
 import { ForbiddenError, GuestForms, GuestFormsError, UnauthenticatedError, ValidationError } from "@guest-forms/sdk";
@@ -54,6 +54,7 @@ async function work() {
             checkOutDate: row.checkOutDate ?? "",
             numberOfGuests: Number(row.numberOfGuests),
             guestEmail: row.guestEmail || null,
+            externalId: row.externalId || null,
           },
           // Without an idempotencyKey, a later run replays equal rows, whatever happened to their forms.
           { signal: stop.signal },

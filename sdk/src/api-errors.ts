@@ -60,7 +60,8 @@ export class RateLimitedError extends ApiError {
 
 /**
  * 422 `IDEMPOTENCY_KEY_REUSED`: this `Idempotency-Key` was already used with a different request body. If the booking
- * changed, update the form of the key, {@link IdempotencyKeyReusedError.formId}. Another booking needs its own key.
+ * changed, update the form of the key, {@link IdempotencyKeyReusedError.formId}. Another booking needs its own
+ * key, or none and its own `externalId`.
  */
 export class IdempotencyKeyReusedError extends ApiError {
   declare readonly code: "IDEMPOTENCY_KEY_REUSED";
@@ -69,8 +70,8 @@ export class IdempotencyKeyReusedError extends ApiError {
 
   constructor(message: string, details: ErrorDetails & { status: number }) {
     super(message, details);
-    // Version 1.0 of the service names it in the message only. Browsers see the header only if CORS exposes it.
-    this.formId = /\bform[s/ ]+([\da-f-]{36})\b/.exec(details.headers?.location ?? message)?.[1];
+    // Version 1.0 of the service names it in the message only.
+    this.formId = /\bform[s/ ]+([\da-f-]{36})\b/.exec(`${details.headers?.location} ${message}`)?.[1];
   }
 }
 

@@ -52,8 +52,11 @@ function isValid(value: unknown, schema: FieldSchema): boolean {
   return formatOf(schema)?.isValid(value) ?? isText(value.trim(), maxLength, pattern);
 }
 
+/** The service rejects more than the pattern says. */
+const UNSAFE = /[\p{Cs}\p{Bidi_Control}]/u;
+
 const isText = (value: string, maxLength: number, pattern: string) =>
-  value !== "" && value.length <= maxLength && new RegExp(pattern, "u").test(value);
+  value !== "" && value.length <= maxLength && new RegExp(pattern, "u").test(value) && !UNSAFE.test(value);
 
 /** The faults of a body that do not depend on the listing. */
 export function findFaults(body: unknown, fields: Record<string, FieldSchema>): FieldError[] {

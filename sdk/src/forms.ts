@@ -83,12 +83,13 @@ export class Forms {
 
   /**
    * Replaces a form's stay, guests and listing: `PUT /v1/forms/{id}`. Requires a read-write key. Keeps the status, the
-   * guest's email address if `guestEmail` is undefined or null, and the `externalId` if it is undefined.
+   * guest's email address if `guestEmail` is undefined or null, and the `externalId` if it is undefined. With
+   * `cancelled: true` it cancels the form, and applies nothing else of `input`.
    *
-   * @throws {@link ValidationError}, {@link ResourceNotFoundError} (the form or the listing), {@link ForbiddenError},
-   * {@link PayloadTooLargeError}, {@link UnauthenticatedError}, {@link RateLimitedError}, {@link InternalError},
-   * {@link ConnectionError}, {@link TimeoutError}, {@link AbortError}; {@link GuestFormsError} before any request
-   * if the id is empty or a Date is invalid.
+   * @throws {@link ValidationError} (also if the form is `CANCELLED`), {@link ResourceNotFoundError} (the form or the
+   * listing), {@link ForbiddenError}, {@link PayloadTooLargeError}, {@link UnauthenticatedError},
+   * {@link RateLimitedError}, {@link InternalError}, {@link ConnectionError}, {@link TimeoutError}, {@link AbortError};
+   * {@link GuestFormsError} before any request if the id is empty or a Date is invalid.
    *
    * @example
    * ```ts

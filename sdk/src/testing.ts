@@ -1,20 +1,22 @@
-import type { FieldError } from "./errors.js";
 import { type Body, findFaults, isUuid, parseBody } from "./fake-input.js";
+import {
+  CANCELLED,
+  checkRules,
+  checkStatus,
+  contentOf,
+  type FakeError,
+  find,
+  keyReused,
+  Rejection,
+  requireNone,
+  selectPage,
+  stored,
+} from "./fake-rules.js";
 import { BODY_FIELDS, CODES, ENDED_STATUSES, NEW_FORM, NEW_LISTING, UPDATE_FIELDS } from "./fake-schema.js";
 import { type Fetch, type FetchResponse, runtime } from "./runtime.js";
-import type { FormV1, KnownErrorCode, Listing } from "./schema.js";
+import type { FormV1, Listing } from "./schema.js";
 
-/** An error response. */
-export interface FakeError {
-  /** HTTP status. */
-  status: number;
-  /** Code of the envelope. Default: the service's for this status, or `INTERNAL_ERROR`. */
-  code?: KnownErrorCode;
-  /** The rejected fields of a `VALIDATION_ERROR`. */
-  errors?: FieldError[];
-  /** Seconds, in `Retry-After`. Default: 1 for 429 and 503, the service's minimum; otherwise no such header. */
-  retryAfter?: number;
-}
+export type { FakeError } from "./fake-rules.js";
 
 /** An error response, or a connection that breaks before or after the service has processed the request. */
 export type FakeFailure = FakeError | "lost request" | "lost response";
@@ -36,64 +38,10 @@ export interface FakeRequest {
 
 const codeOf = (status: number) => CODES[status] ?? (status < 500 ? "VALIDATION_ERROR" : "INTERNAL_ERROR");
 
-class Rejection {
-  readonly error: FakeError;
-  readonly message: string | undefined;
-  readonly headers: Record<string, string> | undefined;
-  constructor(error: FakeError, message?: string, headers?: Record<string, string>) {
-    this.error = error;
-    this.message = message;
-    this.headers = headers;
-  }
-}
-
-function requireNone(errors: FieldError[]): void {
-  if (errors.length > 0) throw new Rejection({ status: 400, errors });
-}
-
-function find<Item extends { id: string }>(items: readonly Item[], id: string | undefined): Item {
-  const found = items.find((item) => item.id === id?.toLowerCase());
-  if (!found) throw new Rejection({ status: 404 });
-  return found;
-}
-
-/** `form`: the form before an update. */
-function checkRules(listing: Listing, { numberOfGuests }: Body, form?: FormV1): void {
-  const { active, maxPeopleInListing, maxVehicles, allowPets } = listing;
-  const { numberOfVehicles, numberOfPets, listingId } = form ?? {};
-  const isNew = listingId !== listing.id;
-  const maxGuests = maxPeopleInListing ?? Infinity;
-  const breaksParty = (numberOfVehicles ?? 0) > (maxVehicles ?? Infinity) || (allowPets === false && numberOfPets);
-  const faults: FieldError[] = [];
-  if (isNew && !active) faults.push({ field: "listingId", issue: "the listing is not active" });
-  if (numberOfGuests > maxGuests)
-    faults.push({ field: "numberOfGuests", issue: `must be at most ${maxGuests} on this listing` });
-  if (isNew && breaksParty)
-    faults.push({ field: "listingId", issue: "the listing does not allow the form's vehicles or pets" });
-  requireNone(faults);
-}
-
-/** Names the form of an Idempotency-Key, if it is in scope. */
-function keyReused(forms: readonly FormV1[], { id }: FormV1): Rejection {
-  if (!forms.some((form) => form.id === id)) return new Rejection({ status: 422 });
-  const message = `This Idempotency-Key belongs to form ${id}, created with a different request body.`;
-  return new Rejection({ status: 422 }, message, { location: `/v1/forms/${id}` });
-}
-
-const CANCELLED = "CANCELLED";
-
-type Row = { id: string; createdAt: string; listingId?: string };
-
-/** Lists are sorted by it. */
-const positionOf = ({ id, createdAt }: Row) => `${createdAt}_${id}`;
-
-/** The fields of a body that a form has. The others are write-only. */
-const stored = (body: Body) => Object.fromEntries(Object.entries(body).filter(([name]) => name in NEW_FORM));
-
 /**
  * The service in memory, to test programs that use this SDK without a server. The operations on forms and listings have the results
  * and errors of the service, for one key holder who may use any key. One that begins with `grf_ro_` is read-only. There is no rate limit,
- * no limit on the size of bodies, and Idempotency-Keys are kept forever.
+ * no limit on the size of bodies, `guestUrl` is null unless you set it, and Idempotency-Keys are kept forever.
  *
  * @example
  * ```ts
@@ -105,7 +53,10 @@ const stored = (body: Body) => Object.fromEntries(Object.entries(body).filter(([
 export class FakeService {
   /** The listings in the key's scope, oldest first. Change them, or remove one from the scope. */
   readonly listings: Listing[] = [];
-  /** All forms, oldest first. Change one as its host or guest would: `service.forms[0]!.status = "COMPLETED"`. */
+  /**
+   * All forms, oldest first. Change one as its host or guest would: `service.forms[0]!.status = "COMPLETED"`. The next
+   * request that reads it sets its `updatedAt`.
+   */
   readonly forms: FormV1[] = [];
   /** All requests, oldest first. */
   readonly requests: FakeRequest[] = [];
@@ -115,6 +66,8 @@ export class FakeService {
   /** The original responses to replay, by body and by Idempotency-Key. */
   readonly #byBody = new Map<string, FormV1>();
   readonly #byKey = new Map<string, { body: string; original: FormV1 }>();
+  /** The forms as they were last read or written, by id. */
+  readonly #noted = new Map<string, { content: string; updatedAt: string }>();
   #ids = 0;
 
   /** The `fetch` option of a client. */
@@ -201,11 +154,11 @@ export class FakeService {
     try {
       switch (`${method} ${collection}${id === undefined ? "" : "/id"}`) {
         case "GET forms":
-          return this.#list("forms", forms, search);
+          return this.#sendForms(selectPage("forms", forms, search));
         case "GET forms/id":
-          return this.#send(200, find(forms, id));
+          return this.#send(200, this.#noteChange(find(forms, id)));
         case "GET listings":
-          return this.#list("listings", this.listings, search);
+          return this.#send(200, selectPage("listings", this.listings, search));
         case "GET listings/id":
           return this.#send(200, find(this.listings, id));
         case "POST forms":
@@ -220,27 +173,6 @@ export class FakeService {
       if (!(error instanceof Rejection)) throw error;
       return this.#fail(error.error, error.message, error.headers);
     }
-  }
-
-  #list(kind: "forms" | "listings", inScope: readonly Row[], search: string): FetchResponse {
-    const { limit = "50", cursor, ...filters } = Object.fromEntries(new runtime.URLSearchParams(search));
-    const faults: FieldError[] = [];
-    if (!/^-?\d+$/.test(limit)) faults.push({ field: "limit", issue: "must be an integer" });
-    const listingId = kind === "forms" ? filters.listingId?.toLowerCase() : undefined;
-    if (listingId !== undefined && !isUuid(listingId)) faults.push({ field: "listingId", issue: "must be a UUID" });
-    const unknown = Object.keys(filters).filter((field) => kind !== "forms" || field !== "listingId");
-    requireNone([...faults, ...unknown.map((field) => ({ field, issue: "is not a known parameter" }))]);
-    const prefix = `${kind}_${listingId ?? ""}_`;
-    if (cursor !== undefined && !cursor.startsWith(`${prefix}2`)) {
-      throw new Rejection({ status: 400, code: "INVALID_CURSOR" });
-    }
-    const after = cursor?.slice(prefix.length) ?? "";
-    const rest = inScope
-      .filter((row) => (listingId === undefined || row.listingId === listingId) && positionOf(row) > after)
-      .sort((a, b) => (positionOf(a) < positionOf(b) ? -1 : 1));
-    const items = rest.slice(0, Math.min(Math.max(Number(limit), 1), 100));
-    const last = rest.length > items.length ? items.at(-1) : undefined;
-    return this.#send(200, { items, nextCursor: last ? prefix + positionOf(last) : null });
   }
 
   #create(forms: readonly FormV1[], body: Body, key: string | undefined): FetchResponse {
@@ -273,34 +205,42 @@ export class FakeService {
   #addForm(body: Body): FormV1 {
     const identity = this.#identify();
     const form = { ...NEW_FORM, ...identity, ...stored(body), updatedAt: identity.createdAt };
-    this.forms.push(form);
+    this.forms.push(this.#noteChange(form));
     this.#bodies.set(form.id, body);
     return { ...form };
   }
 
   /** What is not sent keeps its value, and a write-only field that is null too. */
   #update(forms: readonly FormV1[], id: string, { cancelled, ...body }: Body, sent: string[]): FetchResponse {
-    const form = find(forms, id);
+    const form = this.#noteChange(find(forms, id));
     const listing = find(this.listings, body.listingId);
-    const from = form.status;
-    const rejectIf = (isWrong: boolean, issue: string) => requireNone(isWrong ? [{ field: "cancelled", issue }] : []);
-    if (cancelled) {
-      rejectIf(from === "CHECKED_OUT", "a form that is CHECKED_OUT cannot be cancelled");
-      return this.#send(200, this.#change(form, { status: CANCELLED }));
+    checkStatus(form, cancelled === true);
+    if (cancelled) form.status = CANCELLED;
+    else {
+      checkRules(listing, body, form);
+      const before: Record<string, unknown> = { ...this.#bodies.get(form.id), ...form };
+      const isKept = (name: string) => !sent.includes(name) || (!(name in NEW_FORM) && body[name] === null);
+      const kept = Object.keys(body).filter(isKept);
+      const after = { ...body, ...Object.fromEntries(kept.map((name) => [name, before[name] ?? null])) };
+      this.#bodies.set(form.id, after);
+      Object.assign(form, stored(after));
     }
-    rejectIf(from === CANCELLED, "the form is cancelled");
-    checkRules(listing, body, form);
-    const before = this.#bodies.get(form.id);
-    const kept = Object.keys(body).filter(
-      (name) => !sent.includes(name) || (!(name in NEW_FORM) && body[name] === null),
-    );
-    const after = { ...body, ...Object.fromEntries(kept.map((name) => [name, before?.[name] ?? null])) };
-    this.#bodies.set(form.id, after);
-    return this.#send(200, this.#change(form, stored(after)));
+    return this.#send(200, this.#noteChange(form));
   }
 
-  #change(form: FormV1, values: Partial<FormV1>): FormV1 {
-    const isChanged = Object.entries(values).some(([name, value]) => form[name as keyof FormV1] !== value);
-    return Object.assign(form, values, isChanged && { updatedAt: new Date().toISOString() });
+  #sendForms({ items, nextCursor }: { items: FormV1[]; nextCursor: string | null }): FetchResponse {
+    return this.#send(200, { items: items.map((form) => this.#noteChange(form)), nextCursor });
+  }
+
+  /** Sets `updatedAt` if the form, also as the program has set it, differs from when it was last noted. */
+  #noteChange(form: FormV1): FormV1 {
+    const content = contentOf(form);
+    const last = this.#noted.get(form.id);
+    if (last && last.content !== content && last.updatedAt === form.updatedAt) {
+      // Later in any case, as it is if there is a network.
+      form.updatedAt = new Date(Math.max(Date.now(), Date.parse(form.updatedAt) + 1)).toISOString();
+    }
+    this.#noted.set(form.id, { content, updatedAt: form.updatedAt });
+    return form;
   }
 }

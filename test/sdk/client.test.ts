@@ -107,6 +107,34 @@ describe("results", () => {
     expect((await client.forms.retrieve("f1"))._correlationId).toBeUndefined();
   });
 
+  test("every result says whether it is a replay, which JSON and copies omit", async () => {
+    const client = context.client();
+    const stay = context.uniqueStay();
+    const form = await client.forms.create(stay);
+    const replays = [
+      await client.forms.create(stay),
+      await client.forms.create(stay, { idempotencyKey: "a replay" }),
+      await client.request<{ id: string }>("POST", "/v1/forms", { body: stay }),
+    ];
+    const others = [
+      form,
+      await client.forms.create({ ...stay, externalId: "another booking" }),
+      await client.forms.retrieve(form.id),
+      await client.forms.update(form.id, stay),
+      await client.forms.cancel(form.id),
+      await client.listings.retrieve(form.listingId),
+      // Its type has no such property.
+      Object(await client.listings.list()),
+    ];
+    expect(replays.map(({ id, _replayed }) => [id, _replayed])).toEqual(replays.map(() => [form.id, true]));
+    expect(others.map(({ _replayed }) => _replayed)).toEqual(others.map(() => false));
+    for (const result of [...replays, ...others]) {
+      expect(JSON.stringify(result)).not.toContain("eplayed");
+      expect(Object.keys(result)).not.toContain("_replayed");
+      expect("_replayed" in { ...result }).toBe(false);
+    }
+  });
+
   test("asResponse returns a new platform Response on each call and sends one request", async () => {
     const call = context.client().forms.create(context.uniqueStay());
     const [first, second] = [await call.asResponse(), await call.asResponse()];

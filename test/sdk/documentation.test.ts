@@ -33,7 +33,12 @@ const SAMPLES: Record<string, { before?: string; after?: string }> = {
     before: "const inputs = [3, 4].map((numberOfGuests) => ({ ...input, numberOfGuests }));",
     after: "assert.deepEqual(forms.map((form) => form.numberOfGuests), [3, 4]);",
   },
-  "Repeat, rebook or change 1": { before: "const booking = { id: 7 };" },
+  "Repeat, rebook or change 1": {
+    before: "const booking = { id: 7 };",
+    after: `const { status, numberOfGuests, externalId } = await client.forms.retrieve(id);
+      assert.deepEqual([status, numberOfGuests, externalId], ["CANCELLED", 3, "booking-7"]);
+      assert.notEqual((await client.forms.create({ ...input, externalId: "booking-8" })).id, id);`,
+  },
   "Multiple keys 1": { before: "const host = { apiKey: process.env.READ_ONLY_KEY! };" },
   "Multiple keys 2": {
     before: "const secrets = { read: async (_: string) => process.env.GUEST_FORMS_API_KEY! };",
@@ -69,7 +74,11 @@ const SAMPLES: Record<string, { before?: string; after?: string }> = {
       };`,
     after: 'assert.deepEqual(await response.json(), { type: "form.created" });',
   },
-  "Response metadata 1": { after: "assert.deepEqual([replayed, response.status], [false, 201]);" },
+  "Response metadata 1": {
+    after: `assert.deepEqual([form._replayed, replayed, response.status], [false, false, 201]);
+      const again = await client.forms.create(input).withResponse();
+      assert.deepEqual([again.data._replayed, again.replayed], [true, true]);`,
+  },
   "Other requests 1": {
     before: "await client.forms.create(input);",
     after: "assert.deepEqual(page.items, (await client.forms.list({ limit: 5 })).items);",

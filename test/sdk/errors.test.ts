@@ -77,6 +77,37 @@ describe("error classes", () => {
   });
 });
 
+describe("the formId of an IdempotencyKeyReusedError", () => {
+  const ID = "8a0e2f3c-6a58-4d5c-9d3e-2f0a6f1c7b11";
+  const OTHER_ID = "00000000-0000-4000-8000-000000000001";
+  const belongsTo = (id: string) =>
+    `This Idempotency-Key belongs to form ${id}, created with a different request body.`;
+  test.each<[string, string | undefined, string, string | undefined]>([
+    ["Location", `/v1/forms/${ID}`, "It was used before.", ID],
+    ["Location with a prefix", `/guest-forms/v1/forms/${ID}`, "It was used before.", ID],
+    ["an absolute Location", `https://forms.example.com/v1/forms/${ID}`, "It was used before.", ID],
+    ["an absolute Location with a prefix", `https://a.test:8443/forms/api/v1/forms/${ID}`, "It was used before.", ID],
+    ["Location before the message", `/v1/forms/${ID}`, belongsTo(OTHER_ID), ID],
+    ["the message without Location, as of version 1.0", undefined, belongsTo(ID), ID],
+    ["the message if Location names no form", "/v1/forms", belongsTo(ID), ID],
+    ["neither: undefined", undefined, "This Idempotency-Key was already used.", undefined],
+    ["neither of another path: undefined", `/v1/listings/${ID}`, `It was used at listing ${ID}.`, undefined],
+  ])("is of %s", async (_, location, message, formId) => {
+    const headers: Record<string, string> = location === undefined ? {} : { location };
+    const error = await errorOf(errorEnvelope(422, "IDEMPOTENCY_KEY_REUSED", headers, { message }));
+    expect(error).toBeInstanceOf(sdk.IdempotencyKeyReusedError);
+    expect((error as sdk.IdempotencyKeyReusedError).formId).toBe(formId);
+  });
+
+  test("is that of the service, which sends Location", async () => {
+    const { forms } = context.client();
+    const stay = context.uniqueStay();
+    const { id } = await forms.create(stay, { idempotencyKey: "the key of a form" });
+    const reused = forms.create({ ...stay, numberOfGuests: 3 }, { idempotencyKey: "the key of a form" });
+    expect(await rejection(reused)).toMatchObject({ formId: id, headers: { location: `/v1/forms/${id}` } });
+  });
+});
+
 describe("responses that do not come from the service", () => {
   test.each([
     ["an HTML error page", respondWith(502, "<h1>Bad gateway</h1>"), "Bad gateway"],

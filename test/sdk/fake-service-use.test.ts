@@ -37,6 +37,33 @@ test("changes a form as its guest would, and the program sees it", async () => {
   expect(await client.forms.create(stay(listing))).toMatchObject({ status: "SENT", numberOfPets: null });
 });
 
+test("dates the changes that a test makes, unless it dates them itself", async () => {
+  const { service, listing, client } = start();
+  const created = await client.forms.create(stay(listing));
+  const [form = created] = service.forms;
+  expect(created.updatedAt).toBe(created.createdAt);
+  form.guestUrl = "https://stays.example.com/1";
+  expect((await client.forms.retrieve(form.id)).updatedAt).toBe(created.createdAt);
+  form.status = "COMPLETED";
+  const { items } = await client.forms.list();
+  const [{ updatedAt } = created] = items;
+  expect(Date.parse(updatedAt)).toBeGreaterThan(Date.parse(created.createdAt));
+  expect((await client.forms.retrieve(form.id)).updatedAt).toBe(updatedAt);
+  Object.assign(form, { status: "ACCEPTED", updatedAt: "2040-01-01T00:00:00.000Z" });
+  expect((await client.forms.retrieve(form.id)).updatedAt).toBe("2040-01-01T00:00:00.000Z");
+  const { updatedAt: cancelledAt } = await client.forms.cancel(form.id);
+  expect(Date.parse(cancelledAt)).toBeGreaterThan(Date.parse("2040-01-01T00:00:00.000Z"));
+});
+
+test("keeps the external id of a form that the test has added", async () => {
+  const { service, listing, client } = start();
+  const { id, ...form } = await client.forms.create(stay(listing));
+  const added = { ...form, id: id.replace("0", "a"), externalId: "booking-1" };
+  service.forms.push(added);
+  const updated = await client.forms.update(added.id, { ...stay(listing), numberOfGuests: 3 });
+  expect(updated).toMatchObject({ externalId: "booking-1", numberOfGuests: 3 });
+});
+
 test("fails requests, with any error, before or after they are processed", async () => {
   const { service, listing, client } = start();
   const once = client.withOptions({ maxRetries: 0 });
