@@ -141,7 +141,7 @@ describe("emails retry", () => {
     const listed = await text("emails", "list");
     expect(listed).toMatch(new RegExp(`^(\\d+) +${form.id} +expired +0 `, "m"));
     const [id = ""] = /^\d+/m.exec(listed) ?? [];
-    const why = "ID: the stay is over, the form is past SENT, or its address was changed: this email is not sent";
+    const why = "ID: the stay is over, the form is past SENT, or another invitation followed: this email is not sent";
     expect(await failure("emails", "retry", id)).toEqual([2, why]);
   });
 });

@@ -63,7 +63,7 @@ describe('the page of the guide "Build the guest\'s page"', () => {
     expect(html).toContain('name="numberOfVehicles" value="" min="0" max="2"');
     expect(html).toContain('name="numberOfPets"');
     expect(html + JSON.stringify([...headers])).not.toMatch(new RegExp(`${form.id}|${TOKEN}|${GUEST_TOKEN}|guest@`));
-    expect(html).toContain('<a href="https://stays.example.com/privacy?a=1&#38;b=2" rel="noreferrer">Privacy</a>');
+    expect(html).toContain("<a href='https://stays.example.com/privacy?a=1&#38;b=2' rel='noreferrer'>Privacy</a>");
     expect(headers.get("referrer-policy")).toBe("no-referrer");
     const bare = await open((await create((await owner.addListing({ maxVehicles: 0, allowPets: false })).id)).publicId);
     expect(bare.html).not.toContain("<input");
