@@ -560,9 +560,13 @@ WHERE f.id = $2::uuid AND m.user_id = $1::uuid AND grants_scope(m.role) AND /* o
 
 -- form-by-public-id
 -- reads: forms by index, listings by index
-SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt", json_build_object('title', l.title,'address', l.address,'zipCode', l.zip_code,'city', l.city,'district', l.district,'country', l.country,'timezone', l.timezone,'maxPeopleInListing', l.max_people_in_listing,'maxVehicles', l.max_vehicles,'allowPets', l.allow_pets) AS listing
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt", json_build_object('language', l.language,'title', l.title,'address', l.address,'zipCode', l.zip_code,'city', l.city,'district', l.district,'country', l.country,'timezone', l.timezone,'maxPeopleInListing', l.max_people_in_listing,'maxVehicles', l.max_vehicles,'allowPets', l.allow_pets) AS listing
 FROM forms f JOIN listings l ON l.id = f.listing_id
 WHERE f.public_id = $1::text
+
+-- form-id-of-public-id
+-- reads: forms by index
+SELECT f.id FROM forms f WHERE f.public_id = $1::text
 
 -- form-to-invite
 -- reads: forms by index
@@ -1312,9 +1316,6 @@ WITH waiting AS (
   FOR UPDATE SKIP LOCKED
 ), replaced AS (
   DELETE FROM emails WHERE id IN (SELECT id FROM waiting) RETURNING id
-), failed AS (
-  UPDATE emails n SET state = 'expired'
-  WHERE n.form_id = $1::uuid AND n.kind = 'invitation' AND n.state::text = 'failed'
 ), added AS (
   
 INSERT INTO emails (kind, form_id, tenant_id, check_in_date, correlation_id, created_at, is_urgent)
@@ -1325,6 +1326,9 @@ ORDER BY u.created_at, u.id LIMIT 1) AS u), invited.listing_id), check_in_date, 
 FROM (SELECT $1::uuid, $2::uuid, $3::timestamptz, $5::uuid
     WHERE $4::timestamptz > now() AND ($6::int < 5 OR EXISTS (SELECT FROM replaced))) AS invited (form_id, listing_id, check_in_date, correlation_id)
   RETURNING id
+), failed AS (
+  UPDATE emails n SET state = 'expired'
+  WHERE n.form_id = $1::uuid AND n.kind = 'invitation' AND n.state::text = 'failed' AND EXISTS (SELECT FROM added)
 )
 SELECT (SELECT count(*) FROM added)::int - (SELECT count(*) FROM replaced)::int AS more
 
