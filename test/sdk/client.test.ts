@@ -129,7 +129,7 @@ describe("results", () => {
     expect(replays.map(({ id, _replayed }) => [id, _replayed])).toEqual(replays.map(() => [form.id, true]));
     expect(others.map(({ _replayed }) => _replayed)).toEqual(others.map(() => false));
     for (const result of [...replays, ...others]) {
-      expect(JSON.stringify(result)).not.toContain("eplayed");
+      expect(JSON.stringify(result)).not.toContain("replayed");
       expect(Object.keys(result)).not.toContain("_replayed");
       expect("_replayed" in { ...result }).toBe(false);
     }
