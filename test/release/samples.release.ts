@@ -35,7 +35,7 @@ const EXPECTED_OUTPUT: Record<string, RegExp> = {
   "4-errors.md js 1": /^400 VALIDATION_ERROR \S{36}\nlistingId: .*\ncheckInDate: is required/,
   "5-rate-limits.md js 1": /^200 "\d+-in-1min"; r=\d+; t=\d+$/,
   "6-versions.md js 1": /^$/,
-  "7-recipes.md ts 1": /^3 2027-09-01T\d\d:00:00.000Z$/,
+  "7-recipes.md ts 1": /^3 2027-09-01T\d\d:00:00.000Z\nCANCELLED$/,
   "7-recipes.md js 1": /^[0-9a-f-]{36}$/,
   "7-recipes.md ts 2": /^true 0$/,
 };

@@ -26,9 +26,10 @@ const FORMS = `
   SELECT f.id, f.listing_id AS "listingId", f.number_of_guests AS guests,
     to_char(f.check_in_date AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS "checkIn",
     to_char(f.check_out_date AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS "checkOut",
-    (c.answer - $2::text[]) || jsonb_build_object('createdAt', to_char(f.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
+    (c.answer || jsonb_build_object('createdAt', times.created, 'updatedAt', times.created, 'guestUrl', NULL)) - $2::text[]
       AS answer, coalesce(k.keys, '{}') AS keys, coalesce(a.created, 0) AS created, coalesce(a.updated, 0) AS updated
   FROM forms f
+  CROSS JOIN to_char(f.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS times (created)
   LEFT JOIN creations c ON c.form_id = f.id
   LEFT JOIN (SELECT form_id, array_agg(key) AS keys FROM idempotency_keys GROUP BY 1) k ON k.form_id = f.id
   LEFT JOIN (
