@@ -67,7 +67,8 @@ export async function sendRequest(
   const response = await exchange(options, text === undefined ? [] : [text], 20_000);
   const receivedAt = performance.now();
   const json = response.text ? JSON.parse(response.text, withoutFields(ignoredFields)) : undefined;
-  if (pathname.startsWith("/v1")) validateResponse(method, path, response.status, response.headers, json);
+  if (pathname.startsWith("/v1"))
+    validateResponse(method, path, response.status, response.headers, json, ignoredFields);
   return { status: response.status, headers: response.headers, json, sentAt, receivedAt };
 }
 

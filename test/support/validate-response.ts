@@ -68,9 +68,17 @@ const isParserError = (body: unknown) =>
 
 /**
  * Throws unless the document describes this response: its status, its headers and every field of its body. `path` may
- * have a query, names of headers are in lower case, and `body` is the parsed JSON, undefined for HEAD.
+ * have a query, names of headers are in lower case, and `body` is the parsed JSON, undefined for HEAD. `absentFields` are not in
+ * the responses of an earlier version.
  */
-export function validateResponse(method: string, path: string, status: number, headers: Headers, body: unknown): void {
+export function validateResponse(
+  method: string,
+  path: string,
+  status: number,
+  headers: Headers,
+  body: unknown,
+  absentFields: readonly string[] = [],
+): void {
   const { template } = TEMPLATES.find(({ pattern }) => pattern.test(path.split("?")[0] ?? "")) ?? {};
   const verb = (method === "HEAD" ? "GET" : method).toLowerCase();
   const operation = template === undefined ? undefined : document.paths[template]?.[verb];
@@ -89,7 +97,7 @@ export function validateResponse(method: string, path: string, status: number, h
   const faults = findHeaderFaults(pointer, value, headers);
   const content = value.content?.["application/json"];
   if (content && method !== "HEAD") {
-    faults.push(...findFaults(`${pointer}/content/${escapePointer("application/json")}/schema`, body));
+    faults.push(...findFaults(`${pointer}/content/${escapePointer("application/json")}/schema`, body, absentFields));
     const { code } = (body ?? {}) as { code?: string };
     if (content.examples && !Object.keys(content.examples).includes(String(code))) faults.push(`code ${code}`);
   }
@@ -104,12 +112,12 @@ export function validateEvent(type: string, body: unknown): void {
   if (faults.length > 0) throw new Error(`${type} is not as documented: ${faults.join("; ")}`);
 }
 
-function findFaults(pointer: string, value: unknown): string[] {
+function findFaults(pointer: string, value: unknown, absentFields: readonly string[] = []): string[] {
   const validate = validatorOf(pointer);
   if (validate(value)) return [];
-  return (validate.errors ?? []).map(
-    ({ instancePath, message, params }) => `${instancePath} ${message} ${JSON.stringify(params)}`,
-  );
+  return (validate.errors ?? [])
+    .filter(({ params }) => !absentFields.includes(params.missingProperty))
+    .map(({ instancePath, message, params }) => `${instancePath} ${message} ${JSON.stringify(params)}`);
 }
 
 function findHeaderFaults(pointer: string, { headers = {} }: Described, sent: Headers): string[] {
