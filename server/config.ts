@@ -2,6 +2,13 @@ import { z } from "zod";
 import { A_LANGUAGE, canonicalLanguage } from "./languages.js";
 import { boolean, HOST_NAME, host, httpUrl, integer, isHttpUrl, isOrigin, shortText, url } from "./setting-values.js";
 
+const token = (rule = "") =>
+  z
+    .string()
+    .regex(/^[\x21-\x7e]{32,}$/)
+    .optional()
+    .meta({ allowed: `a secret of at least 32 characters, without spaces${rule}`, secret: true });
+
 /**
  * Every environment variable with its unit, default and purpose. Only `readSettings` reads their values. Errors never show the
  * value of a `secret` setting.
@@ -36,24 +43,14 @@ export const settingsSchema = z.object({
   ),
   HOST: host.describe("Address to listen on."),
   PORT: integer(0, 65_535, 3000).describe("Port to listen on; 0 picks a free one."),
-  INTERNAL_TOKEN: z
-    .string()
-    .regex(/^[\x21-\x7e]{32,}$/)
-    .optional()
-    .meta({ allowed: "a secret of at least 32 characters, without spaces", secret: true })
-    .describe(
-      "Token of the internal port (tRPC, Prometheus metrics and the console). It grants full operator access. Unset: the " +
-        "internal port is not opened, except by `dev`, which keeps a token in .data/.",
-    ),
-  GUEST_TOKEN: z
-    .string()
-    .regex(/^[\x21-\x7e]{32,}$/)
-    .optional()
-    .meta({ allowed: "a secret of at least 32 characters, without spaces, other than INTERNAL_TOKEN", secret: true })
-    .describe(
-      "Token of the guest's page on the internal port. It grants three procedures: reading and completing a form, and setting its " +
-        "vehicles and pets, each by its public id. Requires INTERNAL_TOKEN. Unset: none.",
-    ),
+  INTERNAL_TOKEN: token().describe(
+    "Token of the internal port (tRPC, Prometheus metrics and the console). It grants full operator access. Unset: the " +
+      "internal port is not opened, except by `dev`, which keeps a token in .data/.",
+  ),
+  GUEST_TOKEN: token(", other than INTERNAL_TOKEN").describe(
+    "Token of the guest's page on the internal port. It grants three procedures: reading and completing a form, and setting its " +
+      "vehicles and pets, each by its public id. Requires INTERNAL_TOKEN. Unset: none.",
+  ),
   INTERNAL_HOST: host.describe("Address that the internal port listens on."),
   INTERNAL_PORT: integer(0, 65_535, 3001).describe("Internal port; 0 picks a free one."),
   CONSOLE_HOSTS: z

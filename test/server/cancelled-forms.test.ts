@@ -39,7 +39,7 @@ describe("an update with cancelled", () => {
     expect(first).toEqual({ action: "form.cancelled", details: { from: "SENT", correction: false } });
   });
 
-  test("applies none of its other properties", async () => {
+  test("does not apply the other properties", async () => {
     const { id: otherId } = await owner.addListing();
     const stay = uniqueStay(listingId, { externalId: "a" });
     const form = await forms.create(stay);
