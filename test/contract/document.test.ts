@@ -58,8 +58,20 @@ it("every property, parameter and header has an example, and every error respons
     for (const { name, schema, ...parameter } of parameters)
       check(`${operationId} ${name}`, { ...schema, ...parameter });
   }
-  expect(Object.keys(components.schemas)).toEqual(expect.arrayContaining(["FormV1", "Listing", "Error"]));
+  expect(Object.keys(components.schemas)).toEqual(expect.arrayContaining(["FormV1", "Listing", "ErrorEnvelope"]));
   expect(missing).toEqual([]);
+});
+
+it("null is a type and never an alternative, and no schema has the name of a JavaScript global", () => {
+  const alternatives: { type?: unknown }[] = [];
+  JSON.parse(read("../../gateway/openapi/openapi.json"), (key, value) => {
+    if (key === "anyOf" || key === "oneOf") alternatives.push(...value);
+    return value;
+  });
+  expect(alternatives.length).toBeGreaterThan(2);
+  expect(alternatives.filter(({ type }) => [type].flat().includes("null"))).toEqual([]);
+  expect(components.schemas.FormV1?.properties.publicId?.type).toEqual(["string", "null"]);
+  expect(Object.keys(components.schemas).filter((name) => name in globalThis)).toEqual([]);
 });
 
 it("no response and no event has an email address", () => {
