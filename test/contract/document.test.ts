@@ -8,9 +8,9 @@ const read = (name: string) => readFileSync(new URL(name, import.meta.url), "utf
 const committed: Document = JSON.parse(read("../../gateway/openapi/openapi.json"));
 const { paths, webhooks, components } = committed;
 
-const LABELS = ["curl", "JavaScript", "TypeScript SDK", "Python", "PHP"];
+const LABELS = ["curl", "JavaScript", "TypeScript SDK", "Python", "PHP", "Java", "C#"];
 
-it("every operation has its success status, the common errors, 400 if it has a query or body, and samples in five languages", () => {
+it("every operation has its success status, the common errors, 400 if it has a query or body, and samples in seven languages", () => {
   for (const { path, verb, status, inputSource } of OPERATIONS) {
     const operation = paths[path]?.[verb];
     const expected = [String(status), "401", "429", "500", "503", ...(inputSource ? ["400"] : [])];
@@ -35,6 +35,27 @@ it("example responses match the schema and the requests of the samples", () => {
       }
       expect(example).toMatchObject({ numberOfVehicles: null, numberOfPets: null });
     }
+  }
+});
+
+// No test can run them: Debian has no .NET.
+it("the samples in C# send the method, the target, the headers and the body of those for curl, and check the status", () => {
+  const operations = Object.values(paths).flatMap((item) => Object.values(item));
+  for (const { "x-codeSamples": samples } of operations) {
+    const sourceOf = (name: string) => samples.find(({ label }) => label === name)?.source ?? "";
+    const [curl, csharp] = [sourceOf("curl"), sourceOf("C#")];
+    const body = /-d '(.*)'$/s.exec(curl)?.[1];
+    const method = /-X (\w+)/.exec(curl)?.[1] ?? (body ? "POST" : "GET");
+    expect(/HttpMethod\.(\w+), url\)/.exec(csharp)?.[1]?.toUpperCase()).toBe(method);
+    expect(/BASE_URL"\) \+ "(.*)";$/m.exec(csharp)?.[1]).toBe(/BASE_URL(.*?)" /.exec(curl)?.[1]);
+    const headers = [...curl.matchAll(/-H "([\w-]+): (.*)"/g)].map(([, name, value]) => [name, value]);
+    for (const [name, value] of headers.filter(([name]) => !/^(Authorization|Content-Type)$/.test(name ?? ""))) {
+      expect(csharp).toContain(`request.Headers.Add("${name}", "${value}");`);
+    }
+    const sent = /StringContent\("""\n(.*)\n {4}""", Encoding.UTF8, "application\/json"\);/s.exec(csharp)?.[1];
+    expect(sent && JSON.parse(sent)).toEqual(body && JSON.parse(body));
+    expect(csharp).toContain('new AuthenticationHeaderValue("Bearer", key)');
+    expect(csharp).toContain("if (!response.IsSuccessStatusCode) throw");
   }
 });
 
