@@ -3,6 +3,7 @@ import { expect, it } from "vitest";
 import { OPERATIONS } from "../../gateway/operations/operations.js";
 import { EVENT_TYPES, TEST_EVENT } from "../../server/constants.js";
 import { validateEvent, validateResponse } from "../support/validate-response.js";
+import { documentSamples, guideSamples } from "./samples.js";
 
 const read = (name: string) => readFileSync(new URL(name, import.meta.url), "utf8");
 const committed: Document = JSON.parse(read("../../gateway/openapi/openapi.json"));
@@ -57,6 +58,17 @@ it("the samples in C# send the method, the target, the headers and the body of t
     expect(csharp).toContain('new AuthenticationHeaderValue("Bearer", key)');
     expect(csharp).toContain("if (!response.IsSuccessStatusCode) throw");
   }
+});
+
+it("the sample in C# of the first request does what that of the operation does, and reads the title", () => {
+  const [guide, ...others] = guideSamples().filter(({ language }) => language === "csharp");
+  const operation = documentSamples().find(({ name }) => name === "listListings csharp");
+  const shared = operation?.source.split("\n").filter((line) => !/^var url|WriteLine/.test(line)) ?? [];
+  expect(shared.length).toBeGreaterThan(8);
+  expect(guide?.source.split("\n")).toEqual(expect.arrayContaining(shared));
+  expect(guide?.source).toContain('"GUEST_FORMS_BASE_URL") + "/v1/listings?limit=1";');
+  expect(guide?.source).toContain('items[0].GetProperty("title").GetString()');
+  expect(others).toEqual([]);
 });
 
 it("every property, parameter and header has an example, and every error response one per code", () => {

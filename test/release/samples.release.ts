@@ -55,10 +55,11 @@ const PROGRAMS = {
   js: "node",
   ts: "node",
 } as const;
-const isRun = (sample: Sample): sample is Sample & { language: keyof typeof PROGRAMS } => sample.language in PROGRAMS;
+type Program = Sample & { language: keyof typeof PROGRAMS };
+const isProgram = (sample: Sample): sample is Program => sample.language in PROGRAMS;
 
-const documented = [readme, ...guideSamples()].filter(isRun);
-const samples = [...documented, ...documentSamples().filter(isRun)];
+const documented = [readme, ...guideSamples()].filter(isProgram);
+const samples = [...documented, ...documentSamples().filter(isProgram)];
 
 /** With curl a response that is not an error; from a program, whose client throws for errors, anything. */
 const isOutputOfOperation = (output: string, { language }: Sample) =>
@@ -96,7 +97,7 @@ beforeAll(async () => {
 const fileOf = ({ name }: Sample, extension: string) => join(folder, `${name.replaceAll(/\W+/g, "-")}.${extension}`);
 
 /** Runs a sample with these variables besides `env`, and returns its output. */
-async function runSample(sample: Sample, variables: Record<string, string> = {}): Promise<string> {
+async function runSample(sample: Program, variables: Record<string, string> = {}): Promise<string> {
   let { source } = sample;
   for (const [shown, real] of Object.entries(ids)) source = source.replaceAll(shown, real);
   const [program, ...args] = await prepareCommand({ ...sample, source });
@@ -108,9 +109,9 @@ async function runSample(sample: Sample, variables: Record<string, string> = {})
 /** Samples that end with an error if the response is one. The other guides show how to handle errors. */
 const checksStatus = ({ name }: Sample) => !/^(README|[2-7]-)/.test(name);
 
-async function prepareCommand(sample: Sample): Promise<[string, ...string[]]> {
+async function prepareCommand(sample: Program): Promise<[string, ...string[]]> {
   const { language } = sample;
-  const extension = { bash: "sh", python: "py", csharp: "cs", js: "mjs" }[language as string] ?? language;
+  const extension = { bash: "sh", sh: "sh", python: "py", php: "php", java: "java", js: "mjs", ts: "ts" }[language];
   const file = fileOf(sample, extension);
   await writeFile(file, sample.source);
   if (language === "bash" || language === "sh") return ["sh", "-eu", file];
