@@ -85,5 +85,9 @@ it.each<[string, Edit]>([
     "a new field of an event",
     ({ doc }) => Object.assign(dataOf(doc, "FormMovedEvent").properties, { reason: { type: "string" } }),
   ],
+  [
+    "a renamed schema with the same fields",
+    ({ doc }) => Object.assign(doc, JSON.parse(JSON.stringify(doc).replaceAll("ErrorEnvelope", "Problem"))),
+  ],
   ["a changed description", ({ create }) => Object.assign(create, { description: "Creates." })],
 ])("%s is not a breaking change", (_, edit) => expect(compareAfter(edit)).toBe(""));
