@@ -75,7 +75,9 @@ describe("the pages", () => {
   });
 
   it("pages for the operator say so first, and no other page calls the operator's app the reader's", async () => {
-    const forOperator = ["operating", "metrics", "alerts", "internal-tools", "guest-page"].map((name) => `/docs/${name}`);
+    const forOperator = ["operating", "metrics", "alerts", "internal-tools", "guest-page"].map(
+      (name) => `/docs/${name}`,
+    );
     for (const path of forOperator) expect(await text(`${path}.md`), path).toMatch(/^# .*\n\nFor the operator[:.] /);
     for (const path of MARKDOWN_PAGES.filter((page) => !forOperator.includes(page)))
       expect(await text(`${path}.md`), path).not.toMatch(/your (app|application|operator)\b/i);
