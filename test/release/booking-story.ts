@@ -60,7 +60,7 @@ export function makeBookings(listings: readonly StoryListing[]): StoryBooking[] 
   });
 }
 
-export const addressOf = (id: string) => `${id.toLowerCase()}@guests.example.com`;
+const addressOf = (id: string) => `${id.toLowerCase()}@guests.example.com`;
 
 /** The bookings after all that happens to them, and the new bookings of the stays that were cancelled and booked again. */
 export function changeBookings(bookings: readonly StoryBooking[], listings: readonly StoryListing[]): StoryBooking[] {
