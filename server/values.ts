@@ -52,7 +52,18 @@ const NO_COLON = "the offset needs a colon, such as +02:00";
 /** An offset as `+0200` or `+02`. */
 const OFFSET_WITHOUT_COLON = /T[\d:.]*[+-]\d{2}(?:\d{2})?$/;
 
+const SPACE_FOR_SIGN = "the offset begins with a space: in a URL, send its + as %2B";
+
+/** An offset as ` 02:00`: a `+` in a URL stands for a space. */
+const OFFSET_WITH_SPACE = /T[\d:.]* \d{2}:?\d{2}$/;
+
 const NO_SUCH_INSTANT = "must be a date that exists, from 1970 to 9999";
+
+function faultOf(text: string): string {
+  if (INSTANT.test(text)) return NO_SUCH_INSTANT;
+  if (OFFSET_WITHOUT_COLON.test(text)) return NO_COLON;
+  return OFFSET_WITH_SPACE.test(text) ? SPACE_FOR_SIGN : NOT_AN_INSTANT;
+}
 
 /** An instant in an input: all callers send text. */
 export const instant = z
@@ -60,8 +71,7 @@ export const instant = z
   .transform((text, { addIssue }) => {
     const instant = parseInstant(text);
     if (instant !== undefined) return new Date(instant);
-    if (INSTANT.test(text)) addIssue(NO_SUCH_INSTANT);
-    else addIssue(OFFSET_WITHOUT_COLON.test(text) ? NO_COLON : NOT_AN_INSTANT);
+    addIssue(faultOf(text));
     return z.NEVER;
   })
   .meta({ format: "date-time", maxLength: 35 });

@@ -38,6 +38,11 @@ ${Object.keys(ERRORS)
   .join("\n")};
 
 ${resources(document).join("\n\n")}
+
+/** What \`client.forms.list\` filters by. All given filters must match. */
+export interface FormFilters {
+${filtersOf(document).map(inputField).join("\n")}
+}
 `;
 
 /** Returns `sdk/src/events.ts`: the types of the events that webhooks send. */
@@ -87,6 +92,7 @@ export interface FieldSchema {
   isRequired: boolean;
   isNullable: boolean;
   const?: string | boolean;
+  enum?: string[];
   format?: string;
   minimum?: number;
   maximum?: number;
@@ -99,7 +105,17 @@ export const BODY_FIELDS: Record<string, FieldSchema> = ${JSON.stringify(bodyFie
 
 /** The fields of an update's body. */
 export const UPDATE_FIELDS: Record<string, FieldSchema> = ${JSON.stringify(bodyFields(document, "FormUpdate"))};
+
+/** The filters of the list of forms. */
+export const FILTER_FIELDS: Record<string, FieldSchema> = ${JSON.stringify(fieldSchemas(filtersOf(document)))};
 `;
+
+/** The parameters of the list of forms, except those of the page. */
+const filtersOf = (document: OpenApiDocument): Field[] =>
+  operationsOf(document)
+    .filter(({ operation }) => operation.operationId === "listForms")
+    .flatMap(({ operation }) => operation.parameters ?? [])
+    .filter((parameter) => parameter.in === "query" && !["limit", "cursor"].includes(parameter.name));
 
 /** Without the codes of 400, which say what is wrong, and of server errors. */
 function codesByStatus(): Record<number, string> {
@@ -115,13 +131,15 @@ const newResource = (document: OpenApiDocument, name: string) =>
     componentFields(document, name).map((field) => [field.name, isNullable(field) ? null : field.schema.example]),
   );
 
-const bodyFields = (document: OpenApiDocument, name: string) =>
+const bodyFields = (document: OpenApiDocument, name: string) => fieldSchemas(componentFields(document, name));
+
+const fieldSchemas = (fields: Field[]) =>
   Object.fromEntries(
-    componentFields(document, name).map((field) => {
-      const { const: only, format, minimum, maximum, maxLength, pattern } = field.schema;
-      const limits = { const: only, format, minimum, maximum, maxLength, pattern };
+    fields.map((field) => {
+      const { const: only, enum: values, format, minimum, maximum, maxLength, pattern } = field.schema;
+      const limits = { const: only, enum: values, format, minimum, maximum, maxLength, pattern };
       const [type] = typesOf(field.schema);
-      return [field.name, { type, isRequired: field.required, isNullable: isNullable(field), ...limits }];
+      return [field.name, { type, isRequired: field.required === true, isNullable: isNullable(field), ...limits }];
     }),
   );
 
@@ -153,7 +171,8 @@ const outputField = (field: Field) =>
   declare(field, `${field.name}: ${typeOf(field)}${isNullable(field) ? " | null" : ""};`);
 
 function inputField(field: Field): string {
-  const type = field.schema.format === "date-time" ? "Date | string" : typeOf(field);
+  const values = field.schema.enum?.map((value) => JSON.stringify(value)) ?? [];
+  const type = field.schema.format === "date-time" ? "Date | string" : values.join(" | ") || typeOf(field);
   const orNull = isNullable(field) ? " | null" : "";
   return declare(
     field,

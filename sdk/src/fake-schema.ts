@@ -59,6 +59,7 @@ export interface FieldSchema {
   isRequired: boolean;
   isNullable: boolean;
   const?: string | boolean;
+  enum?: string[];
   format?: string;
   minimum?: number;
   maximum?: number;
@@ -111,4 +112,25 @@ export const UPDATE_FIELDS: Record<string, FieldSchema> = {
     pattern: "^[^\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069]*$",
   },
   cancelled: { type: "boolean", isRequired: false, isNullable: false, const: true },
+};
+
+/** The filters of the list of forms. */
+export const FILTER_FIELDS: Record<string, FieldSchema> = {
+  listingId: { type: "string", isRequired: false, isNullable: false, format: "uuid", maxLength: 36 },
+  status: {
+    type: "string",
+    isRequired: false,
+    isNullable: false,
+    enum: ["SENT", "COMPLETED", "ACCEPTED", "REJECTED", "VALIDATED", "INVALIDATED", "CHECKED_OUT", "CANCELLED"],
+  },
+  externalId: {
+    type: "string",
+    isRequired: false,
+    isNullable: false,
+    maxLength: 255,
+    pattern: "^[^\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069]*$",
+  },
+  updatedSince: { type: "string", isRequired: false, isNullable: false, format: "date-time", maxLength: 35 },
+  checkInFrom: { type: "string", isRequired: false, isNullable: false, format: "date-time", maxLength: 35 },
+  checkInTo: { type: "string", isRequired: false, isNullable: false, format: "date-time", maxLength: 35 },
 };

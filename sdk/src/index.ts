@@ -11,6 +11,7 @@ export {
   ValidationError,
 } from "./api-errors.js";
 export type { ApiKey } from "./api-key.js";
+export type { FormChanges } from "./changes.js";
 export { type ClientOptions, type ClientOverrides, GuestForms, type RawRequestOptions } from "./client.js";
 export {
   AbortError,

@@ -2,7 +2,7 @@ import { ApiError } from "./api-errors.js";
 import { GuestFormsError } from "./errors.js";
 import { isObject } from "./json.js";
 import { ApiPromise, attachResponse } from "./promise.js";
-import { isResource } from "./resource.js";
+import { isResource, withIsoStrings } from "./resource.js";
 import type { RequestOptions, Transport } from "./transport.js";
 
 /** One page of a list. Iterating over it yields its items, then those of all following pages. */
@@ -148,7 +148,7 @@ export interface ArrayOptions {
 export interface ListParams {
   /** Items per page. Default: 50; the service clamps it to 1 to 100. Does not limit the number of pages. */
   limit?: number | undefined;
-  /** `nextCursor` of an earlier page: continues after it. Valid only with the same `listingId`. */
+  /** `nextCursor` of an earlier page: continues after it. Valid only with the same filters. */
   cursor?: string | undefined;
 }
 
@@ -171,8 +171,9 @@ export function list<T>(
   pageNumber = 1,
   mark: string | null = params.cursor ?? null,
 ): PagePromise<T> {
-  const query = { ...params };
+  const given = { ...params };
   return new PagePromise<T>(async () => {
+    const query = withIsoStrings(given);
     const { result, text } = await transport.send({ method: "GET", path, query, isExpected: isPage }, options);
     const { items, nextCursor = null } = result.data as { items: T[]; nextCursor?: string | null };
     if (nextCursor !== null && nextCursor === mark) {

@@ -37,3 +37,14 @@ export function checkIdempotencyKey(key: string | undefined): string | undefined
   }
   return key;
 }
+
+/** The values with every Date as ISO 8601 text. Rejects an invalid one, which JSON would turn into null. */
+export function withIsoStrings<Values extends object>(values: Values) {
+  const entries = Object.entries(values).map(([name, value]) => {
+    // `instanceof Date` misses Dates of other realms.
+    if (typeof (value as Date | undefined)?.toISOString !== "function") return [name, value];
+    if (Number.isNaN(Number(value))) throw new GuestFormsError(`${name} is an invalid Date`);
+    return [name, (value as Date).toISOString()];
+  });
+  return Object.fromEntries(entries) as { [Name in keyof Values]: Exclude<Values[Name], Date> };
+}

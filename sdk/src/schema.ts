@@ -163,3 +163,31 @@ export interface FormUpdate {
    */
   cancelled?: true | undefined;
 }
+
+/** What `client.forms.list` filters by. All given filters must match. */
+export interface FormFilters {
+  /** Only return forms on this listing. A listing that is unknown or out of scope gives an empty page. */
+  listingId?: string | undefined;
+  /** Only return forms in this status. */
+  status?:
+    | "SENT"
+    | "COMPLETED"
+    | "ACCEPTED"
+    | "REJECTED"
+    | "VALIDATED"
+    | "INVALIDATED"
+    | "CHECKED_OUT"
+    | "CANCELLED"
+    | undefined;
+  /** Only return forms with exactly this `externalId`. */
+  externalId?: string | undefined;
+  /**
+   * Only return forms whose `updatedAt` is this instant or later. To poll for changes, send the latest
+   * `updatedAt` seen so far, minus 60 seconds.
+   */
+  updatedSince?: Date | string | undefined;
+  /** Only return forms whose `checkInDate` is this instant or later. */
+  checkInFrom?: Date | string | undefined;
+  /** Only return forms whose `checkInDate` is before this instant. Must be after checkInFrom. */
+  checkInTo?: Date | string | undefined;
+}

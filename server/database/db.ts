@@ -8,7 +8,7 @@ import { type DbSettings, openPool } from "./pool.js";
 import { checkPrimary } from "./primary.js";
 
 /** Values that pg can always serialize: when COMMIT is sent behind a statement, the statement may fail only in Postgres. */
-type SqlValue = string | number | bigint | boolean | null | undefined | Uint8Array | readonly SqlValue[];
+export type SqlValue = string | number | bigint | boolean | null | undefined | Uint8Array | readonly SqlValue[];
 
 /**
  * Runs prepared SQL; `name` identifies the text. Instants are read as ISO 8601 text with milliseconds, in UTC. Statements

@@ -23,6 +23,8 @@ export const sessionSettings = (settings: DbSettings) => ({
   TimeZone: "UTC",
   // Generic plans are the same for every holder, and tested. Custom plans depend on statistics and can be very slow.
   plan_cache_mode: "force_generic_plan",
+  // Generic plans expect more rows than most statements read. Compiling such a plan takes longer than running it.
+  jit: "off",
   statement_timeout: `${settings.DATABASE_STATEMENT_TIMEOUT_MS}`,
   lock_timeout: `${settings.DATABASE_LOCK_TIMEOUT_MS}`,
   idle_in_transaction_session_timeout: `${settings.DATABASE_STATEMENT_TIMEOUT_MS * IDLE_STATEMENTS}`,

@@ -3,8 +3,8 @@ import { expected } from "../errors.js";
 import { operatorListing } from "../listings/schema.js";
 import { cursor, limit } from "../resources/paging.js";
 import { count, day, publicId, resourceId, uuid } from "../values.js";
-import { formV1 } from "./schema.js";
-import { KNOWN_STATUSES, STATUS_RULE } from "./status.js";
+import { formV1, knownStatus } from "./schema.js";
+import { STATUS_RULE } from "./status.js";
 
 // What is not part of the public API: for the operator, the guest's page and users of the application.
 
@@ -42,7 +42,7 @@ export const listAllInput = z.strictObject({
   cursor,
   listingId: uuid.optional(),
   userId: uuid.optional(),
-  status: z.enum(KNOWN_STATUSES, { error: expected(`one of ${KNOWN_STATUSES.join(", ")}`) }).optional(),
+  status: knownStatus.optional(),
   /** Only forms whose check-in is on this day in the time zone of their listing. */
   checkInDay: day.optional(),
 });

@@ -15,7 +15,7 @@ import { type FormV1, formV1, projectStatus } from "./schema.js";
 // form check scope, except the operator's. Updates and erasures require a form that the transaction has locked.
 
 /** SQL: when form `f` was last changed. */
-const UPDATED_AT = "coalesce(f.updated_at, f.created_at)";
+export const UPDATED_AT = "coalesce(f.updated_at, f.created_at)";
 
 /** The stored part of the public form: `guestUrl` is a matter of settings. */
 const storedForm = formV1.omit({ guestUrl: true });

@@ -102,6 +102,6 @@ export function checkStatusOrder(from: string, to: string): void {
 
 /** Throws VALIDATION_ERROR if this version does not know the status. */
 export function checkKnownStatus(status: string): void {
-  if (KNOWN_STATUSES.includes(status)) return;
+  if ((KNOWN_STATUSES as readonly string[]).includes(status)) return;
   throw invalid([{ field: "status", issue: STATUS_RULE }]);
 }

@@ -17,7 +17,7 @@ import {
   uuid,
   uuidOut,
 } from "../values.js";
-import { FORM_STATUSES, type FormStatus } from "./status.js";
+import { FORM_STATUSES, type FormStatus, KNOWN_STATUSES } from "./status.js";
 
 /** The public projection of a form. */
 export const formV1 = z
@@ -145,24 +145,24 @@ const cancelled = z
     examples: [true],
   });
 
-// Checked if both instants are valid, even if other fields are not.
-const isChronological = ({ checkInDate: begin, checkOutDate: end }: Record<"checkInDate" | "checkOutDate", unknown>) =>
-  !(begin instanceof Date && end instanceof Date) || end > begin;
-
-const stayOrder = {
-  path: ["checkOutDate"],
-  error: "must be after checkInDate",
-  // A Date that a caller in the same process has sent is an error already.
-  when: ({ value, issues }: z.core.ParsePayload) =>
-    typeof value === "object" &&
-    value !== null &&
-    !issues.some(({ path }) => path?.[0] === "checkInDate" || path?.[0] === "checkOutDate"),
-};
+/** A check that `end` is after `begin`, if both instants are valid, even if other fields are not. */
+const isAfter = (end: string, begin: string) =>
+  z.refine<Record<string, unknown>>(
+    ({ [begin]: first, [end]: last }) => !(first instanceof Date && last instanceof Date) || last > first,
+    {
+      path: [end],
+      error: `must be after ${begin}`,
+      // A Date that a caller in the same process has sent is an error already.
+      when: ({ value, issues }) =>
+        typeof value === "object" &&
+        value !== null &&
+        !issues.some(({ path }) => path?.[0] === begin || path?.[0] === end),
+    },
+  );
 
 export const createInput = z
   .strictObject(body)
-  .refine(isChronological, stayOrder)
-  .check(inFieldOrder(body))
+  .check(isAfter("checkOutDate", "checkInDate"), inFieldOrder(body))
   // The title names the schema in the OpenAPI document.
   .meta({ title: "FormInput", description: "The stay, as sent by a create." });
 
@@ -176,8 +176,7 @@ const update = { id: formId, ...body, cancelled };
 /** Body and form id of an update. */
 export const updateInput = z
   .strictObject(update)
-  .refine(isChronological, stayOrder)
-  .check(inFieldOrder(update))
+  .check(isAfter("checkOutDate", "checkInDate"), inFieldOrder(update))
   .meta({ title: "FormUpdate", description: "The stay, as sent by an update." });
 
 /** A body as sent. */
@@ -188,19 +187,56 @@ export type ParsedBody = z.output<typeof createInput>;
 
 export const getInput = z.strictObject({ id: formId });
 
-export const listInput = z.strictObject({
+export const knownStatus = z.enum(KNOWN_STATUSES, { error: expected(`one of ${KNOWN_STATUSES.join(", ")}`) });
+
+// Not `example`, which the code samples send.
+const filters = {
+  status: knownStatus.optional().meta({ description: "Only return forms in this status.", examples: ["SENT"] }),
+  externalId: clientReference
+    .optional()
+    .meta({ description: "Only return forms with exactly this `externalId`.", examples: ["booking-4711"] }),
+  updatedSince: instant.optional().meta({
+    description:
+      "Only return forms whose `updatedAt` is this instant or later. To poll for changes, send the latest `updatedAt` seen so far, " +
+      "minus 60 seconds.",
+    examples: ["2026-11-21T10:14:30.123Z"],
+  }),
+  checkInFrom: instant.optional().meta({
+    description: "Only return forms whose `checkInDate` is this instant or later.",
+    examples: ["2027-07-01T00:00:00+02:00"],
+  }),
+  checkInTo: instant.optional().meta({
+    description: "Only return forms whose `checkInDate` is before this instant. Must be after checkInFrom.",
+    examples: ["2027-07-02T00:00:00+02:00"],
+  }),
+};
+
+const list = {
   limit,
   cursor,
   listingId: uuid
     .meta({
-      description:
-        "Only return forms on this listing. Send it again with every cursor. A listing that is unknown or out of scope " +
-        "gives an empty page.",
+      description: "Only return forms on this listing. A listing that is unknown or out of scope gives an empty page.",
       // Not `example`, which the code samples send.
       examples: [EXAMPLE_LISTING_ID],
     })
     .optional(),
-});
+  ...filters,
+};
+
+/** A page of forms. Filters can be combined, and are sent again with every cursor. */
+export const listInput = z.strictObject(list).check(isAfter("checkInTo", "checkInFrom"), inFieldOrder(list));
+
+/** The filters of a list except `listingId`, as text: only those that were sent. */
+export type FormFilters = { [Name in keyof typeof filters]?: string };
+
+export function filtersOf(input: z.output<typeof listInput>): FormFilters {
+  const given = Object.keys(filters).flatMap((name) => {
+    const value = input[name as keyof FormFilters];
+    return value === undefined ? [] : [[name, value instanceof Date ? value.toISOString() : value]];
+  });
+  return Object.fromEntries(given);
+}
 
 /** 1 to 255 printable ASCII characters. */
 export const idempotencyKey = z

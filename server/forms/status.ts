@@ -14,7 +14,7 @@ export const CANCELLED = "CANCELLED";
 export const ENDED_STATUSES: readonly string[] = ["REJECTED", "INVALIDATED", "CHECKED_OUT", CANCELLED];
 
 /** The statuses that this version knows. */
-export const KNOWN_STATUSES: readonly string[] = [...STAGES.flat(), CANCELLED];
+export const KNOWN_STATUSES = [...STAGES.flat(), CANCELLED] as const;
 
 /** The statuses that a user may set next: those of the next stage, or CANCELLED before the last one. */
 export function nextStatuses(status: string): readonly string[] {
@@ -33,7 +33,7 @@ export const ANY_ENDED_STATUS = new Intl.ListFormat("en-GB", { type: "disjunctio
 );
 
 /** The public statuses. Any other stored value is projected as UNKNOWN. */
-export const FORM_STATUSES = [...STAGES.flat(), CANCELLED, "UNKNOWN"] as const;
+export const FORM_STATUSES = [...KNOWN_STATUSES, "UNKNOWN"] as const;
 
 export type FormStatus = (typeof FORM_STATUSES)[number];
 

@@ -68,8 +68,8 @@ export interface ListIdentity {
     | "webhooks"
     | "deliveries";
   listingId?: string | undefined;
-  /** Filters of an operator's list. */
-  filters?: Record<string, string | undefined>;
+  /** The other filters. */
+  filters?: Record<string, string | undefined> | undefined;
 }
 
 const VERSION = 1;

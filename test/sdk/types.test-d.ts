@@ -47,7 +47,7 @@ expectTypeOf<Page<FormV1>["nextCursor"]>().toEqualTypeOf<Forms["out"]["list"]["n
 
 expectTypeOf<Sent<FormInput>>().toEqualTypeOf<Forms["in"]["create"]>();
 expectTypeOf<Flat<Sent<FormUpdate> & { id: string }>>().toEqualTypeOf<Flat<Forms["in"]["update"]>>();
-expectTypeOf<Flat<FormListParams>>().toEqualTypeOf<Flat<NonNullable<Forms["in"]["list"]>>>();
+expectTypeOf<Sent<FormListParams>>().toEqualTypeOf<Flat<NonNullable<Forms["in"]["list"]>>>();
 expectTypeOf<ListParams>().toEqualTypeOf<Flat<NonNullable<Listings["in"]["list"]>>>();
 expectTypeOf<Parameters<typeof forms.retrieve>[0]>().toEqualTypeOf<Forms["in"]["get"]["id"]>();
 

@@ -24,6 +24,20 @@ export interface Users {
   listingIds: string[];
 }
 
+/** Filters the lists of a small scope and of a large one so that every source is read. */
+async function callFilters(services: Services, { userId, largeUserId, listingIds: [listingId] }: Users) {
+  const [small, large] = [asUser(services, userId).forms, asUser(services, largeUserId).forms];
+  const ever = "2020-01-01T00:00:00Z";
+  await small.list({ status: "SENT", updatedSince: ever, listingId });
+  await small.list({ checkInFrom: ever });
+  await large.list({ status: "SENT" });
+  await large.list({ status: "CANCELLED" });
+  await large.list({ externalId: "none" });
+  await large.list({ updatedSince: "2099-01-01T00:00:00Z" });
+  await large.list({ checkInTo: ever });
+  await large.list({ updatedSince: ever });
+}
+
 /** Runs every procedure at least once, and with the inputs that send other statements. */
 export async function callProcedures(
   services: Services,
@@ -52,6 +66,7 @@ export async function callProcedures(
   await user.forms.get({ id: form.id });
   await user.forms.list({});
   await user.forms.list({ listingId });
+  await callFilters(services, { userId, largeUserId, listingIds });
   await services.inFlightCreates.wait(new AbortController().signal);
   await operator.forms.getAny({ id: form.id });
   const publicId = form.publicId ?? "";

@@ -57,6 +57,24 @@ DELETE FROM emails WHERE form_id = ANY($1::uuid[]) AND state::text IN ('waiting'
 SELECT f.id::text, f.guest_email, (extract(epoch FROM f.created_at) * 1000)::float8 AS "createdMs" FROM forms f
 WHERE f.guest_email IS NOT NULL AND age(f.xmin) <= age($1::xid8::xid)
 
+-- choose-form-source
+-- reads: forms by index, scoped_forms by index
+SELECT CASE
+  WHEN CASE WHEN $3::uuid IS NULL
+    THEN NOT EXISTS (SELECT FROM scoped_forms WHERE user_id = $2::uuid ORDER BY created_at, form_id OFFSET $1::int LIMIT 1)
+    ELSE NOT EXISTS (SELECT FROM forms WHERE listing_id = $3::uuid ORDER BY created_at, id OFFSET $1::int LIMIT 1) END THEN 'all'
+  WHEN $4::text IS NOT NULL
+    AND NOT EXISTS (SELECT FROM forms WHERE external_id = $4::text ORDER BY created_at, id OFFSET $1::int LIMIT 1) THEN 'withExternalId'
+  WHEN $5::timestamptz IS NOT NULL
+    AND NOT EXISTS (SELECT FROM forms f WHERE coalesce(f.updated_at, f.created_at) >= $5::timestamptz ORDER BY coalesce(f.updated_at, f.created_at) OFFSET $1::int LIMIT 1) THEN 'updatedSince'
+  WHEN coalesce($6::timestamptz, $7::timestamptz) IS NOT NULL
+    AND NOT EXISTS (SELECT FROM forms WHERE check_in_date >= coalesce($6::timestamptz, '-infinity')
+      AND check_in_date < coalesce($7::timestamptz, 'infinity') ORDER BY check_in_date OFFSET $1::int LIMIT 1) THEN 'checkingIn'
+  WHEN $8::text IS NOT NULL
+    AND NOT EXISTS (SELECT FROM forms WHERE status = $8::text ORDER BY created_at, id OFFSET $1::int LIMIT 1) THEN 'withRareStatus'
+END AS source
+WHERE /* on the primary */ true
+
 -- claim-deliveries
 -- reads: audit_entries by index, forms by index, memberships by index, webhook_deliveries by index, webhook_endpoints by index
 WITH RECURSIVE 
@@ -575,37 +593,225 @@ FROM forms f WHERE f.id = $1::uuid FOR NO KEY UPDATE
 
 -- forms
 -- reads: forms by index, scoped_forms by index
-SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt", nullif(f.created_at > now() - make_interval(secs => $5::int)
-AND NOT (f.created_at < now()::timestamptz(3) AND (
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt",
+  nullif(f.created_at > now() - make_interval(secs => $1::int)
+    AND NOT (f.created_at < now()::timestamptz(3) AND (
 SELECT pg_snapshot_xmin(s) = pg_snapshot_xmax(s) AND age(pg_snapshot_xmax(s)::xid) = 0
 FROM pg_current_snapshot() AS s)), false) AS "mayHavePredecessors"
-FROM scoped_forms s
-CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = s.form_id LIMIT 1) f
-WHERE s.user_id = $1::uuid AND (s.created_at, s.form_id) > ($2::timestamptz, $3::uuid) AND /* on the primary */ true
-ORDER BY s.created_at, s.form_id
-LIMIT $4::int
+FROM (
+  SELECT s.created_at, s.form_id AS id FROM scoped_forms s
+  WHERE s.user_id = $2::uuid AND (s.created_at, s.form_id) > ($3::timestamptz, $4::uuid)
+  ORDER BY created_at, id LIMIT $5::int
+) page
+CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
+WHERE /* on the primary */ true
+ORDER BY page.created_at, page.id
+
+-- forms-among-next
+-- reads: forms by index, scoped_forms by index
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt",
+  nullif(f.created_at > now() - make_interval(secs => $1::int)
+    AND NOT (f.created_at < now()::timestamptz(3) AND (
+SELECT pg_snapshot_xmin(s) = pg_snapshot_xmax(s) AND age(pg_snapshot_xmax(s)::xid) = 0
+FROM pg_current_snapshot() AS s)), false) AS "mayHavePredecessors"
+FROM (
+  SELECT s.created_at, s.id
+  FROM (
+  SELECT s.created_at, s.form_id AS id FROM scoped_forms s
+  WHERE s.user_id = $2::uuid AND (s.created_at, s.form_id) > ($3::timestamptz, $4::uuid) ORDER BY s.created_at, s.form_id LIMIT 2000) s
+  CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = s.id LIMIT 1) f
+  WHERE ($5::text IS NULL OR f.status = $5::text)
+      AND ($6::text IS NULL OR f.external_id = $6::text)
+      AND ($7::timestamptz IS NULL OR coalesce(f.updated_at, f.created_at) >= $7::timestamptz)
+      AND ($8::timestamptz IS NULL OR f.check_in_date >= $8::timestamptz)
+      AND ($9::timestamptz IS NULL OR f.check_in_date < $9::timestamptz)
+  ORDER BY created_at, id LIMIT $10::int
+) page
+CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
+WHERE /* on the primary */ true
+ORDER BY page.created_at, page.id
+
+-- forms-among-status
+-- reads: forms by index, scoped_forms by index
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt",
+  nullif(f.created_at > now() - make_interval(secs => $1::int)
+    AND NOT (f.created_at < now()::timestamptz(3) AND (
+SELECT pg_snapshot_xmin(s) = pg_snapshot_xmax(s) AND age(pg_snapshot_xmax(s)::xid) = 0
+FROM pg_current_snapshot() AS s)), false) AS "mayHavePredecessors"
+FROM (
+  SELECT f.created_at, f.id
+  FROM (
+    SELECT f.created_at, f.id FROM forms f WHERE f.status = $2::text AND (f.created_at, f.id) > ($3::timestamptz, $4::uuid)
+    ORDER BY f.created_at, f.id LIMIT 2000
+  ) f
+  CROSS JOIN LATERAL (
+    SELECT FROM scoped_forms s
+    WHERE s.user_id = $5::uuid AND s.created_at = f.created_at AND s.form_id = f.id LIMIT 1
+  ) s
+  ORDER BY created_at, id LIMIT $6::int
+) page
+CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
+WHERE /* on the primary */ true
+ORDER BY page.created_at, page.id
 
 -- forms-by-id
 -- reads: forms by index
 SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt" FROM forms f WHERE f.id = ANY($1::uuid[]) ORDER BY f.created_at, f.id
 
--- forms-on-listing
+-- forms-by-listing
 -- reads: forms by index, memberships by index
-SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt", nullif(f.created_at > now() - make_interval(secs => $5::int)
-AND NOT (f.created_at < now()::timestamptz(3) AND (
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt",
+  nullif(f.created_at > now() - make_interval(secs => $1::int)
+    AND NOT (f.created_at < now()::timestamptz(3) AND (
 SELECT pg_snapshot_xmin(s) = pg_snapshot_xmax(s) AND age(pg_snapshot_xmax(s)::xid) = 0
 FROM pg_current_snapshot() AS s)), false) AS "mayHavePredecessors"
-FROM forms f
-WHERE f.listing_id = $6::uuid AND (f.created_at, f.id) > ($2::timestamptz, $3::uuid)
-  AND EXISTS (SELECT FROM memberships m WHERE m.user_id = $1::uuid AND grants_scope(m.role) AND m.listing_id = $6::uuid) AND /* on the primary */ true
-ORDER BY f.created_at, f.id
-LIMIT $4::int
+FROM (
+  SELECT first.created_at, first.id
+  FROM (SELECT m.listing_id FROM memberships m WHERE m.user_id = $4::uuid AND grants_scope(m.role) OFFSET 0) listing
+  CROSS JOIN LATERAL (
+    SELECT f.created_at, f.id FROM (SELECT f.created_at, f.id, f.status, f.external_id, f.updated_at, f.check_in_date FROM forms f
+      WHERE f.listing_id = listing.listing_id AND (f.created_at, f.id) > ($2::timestamptz, $3::uuid) ORDER BY f.created_at, f.id LIMIT $5::bigint) f
+    WHERE ($6::text IS NULL OR f.status = $6::text)
+      AND ($7::text IS NULL OR f.external_id = $7::text)
+      AND ($8::timestamptz IS NULL OR coalesce(f.updated_at, f.created_at) >= $8::timestamptz)
+      AND ($9::timestamptz IS NULL OR f.check_in_date >= $9::timestamptz)
+      AND ($10::timestamptz IS NULL OR f.check_in_date < $10::timestamptz)
+    ORDER BY f.created_at, f.id LIMIT $11::int
+  ) first
+  ORDER BY created_at, id LIMIT $11::int
+) page
+CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
+WHERE /* on the primary */ true
+ORDER BY page.created_at, page.id
+
+-- forms-checking-in
+-- reads: forms by index, memberships by index
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt",
+  nullif(f.created_at > now() - make_interval(secs => $1::int)
+    AND NOT (f.created_at < now()::timestamptz(3) AND (
+SELECT pg_snapshot_xmin(s) = pg_snapshot_xmax(s) AND age(pg_snapshot_xmax(s)::xid) = 0
+FROM pg_current_snapshot() AS s)), false) AS "mayHavePredecessors"
+FROM (
+  SELECT f.created_at, f.id
+  FROM (SELECT * FROM forms f WHERE f.check_in_date >= coalesce($2::timestamptz, '-infinity')
+      AND f.check_in_date < coalesce($3::timestamptz, 'infinity') ORDER BY f.check_in_date LIMIT $4::bigint) f
+  WHERE (f.created_at, f.id) > ($5::timestamptz, $6::uuid)
+      AND ($7::uuid IS NULL OR f.listing_id = $7::uuid)
+      AND ($8::text IS NULL OR f.status = $8::text)
+      AND ($9::text IS NULL OR f.external_id = $9::text)
+      AND ($10::timestamptz IS NULL OR coalesce(f.updated_at, f.created_at) >= $10::timestamptz)
+      AND ($2::timestamptz IS NULL OR f.check_in_date >= $2::timestamptz)
+      AND ($3::timestamptz IS NULL OR f.check_in_date < $3::timestamptz)
+      AND (f.listing_id IN (SELECT m.listing_id FROM memberships m WHERE m.user_id = $11::uuid AND grants_scope(m.role))) IS TRUE
+  ORDER BY created_at, id LIMIT $12::int
+) page
+CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
+WHERE /* on the primary */ true
+ORDER BY page.created_at, page.id
+
+-- forms-on-listing
+-- reads: forms by index, memberships by index
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt",
+  nullif(f.created_at > now() - make_interval(secs => $1::int)
+    AND NOT (f.created_at < now()::timestamptz(3) AND (
+SELECT pg_snapshot_xmin(s) = pg_snapshot_xmax(s) AND age(pg_snapshot_xmax(s)::xid) = 0
+FROM pg_current_snapshot() AS s)), false) AS "mayHavePredecessors"
+FROM (
+  SELECT first.created_at, first.id
+  FROM (SELECT m.listing_id FROM memberships m WHERE m.user_id = $4::uuid AND grants_scope(m.role) AND m.listing_id = $5::uuid OFFSET 0) listing
+  CROSS JOIN LATERAL (
+    SELECT f.created_at, f.id FROM (SELECT f.created_at, f.id, f.status, f.external_id, f.updated_at, f.check_in_date FROM forms f
+      WHERE f.listing_id = listing.listing_id AND (f.created_at, f.id) > ($2::timestamptz, $3::uuid) ORDER BY f.created_at, f.id LIMIT $6::bigint) f
+    WHERE ($7::text IS NULL OR f.status = $7::text)
+      AND ($8::text IS NULL OR f.external_id = $8::text)
+      AND ($9::timestamptz IS NULL OR coalesce(f.updated_at, f.created_at) >= $9::timestamptz)
+      AND ($10::timestamptz IS NULL OR f.check_in_date >= $10::timestamptz)
+      AND ($11::timestamptz IS NULL OR f.check_in_date < $11::timestamptz)
+    ORDER BY f.created_at, f.id LIMIT $12::int
+  ) first
+  ORDER BY created_at, id LIMIT $12::int
+) page
+CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
+WHERE /* on the primary */ true
+ORDER BY page.created_at, page.id
 
 -- forms-to-renew
 -- reads: creations by index, forms by index
 SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt", f.guest_email AS "guestEmail", f.fingerprint, c.answer,
   c.fingerprint AS "createFingerprint", c.secret_id AS "secretId"
 FROM forms f LEFT JOIN LATERAL (SELECT * FROM creations WHERE form_id = f.id LIMIT 1) c ON true WHERE f.id > $1::uuid ORDER BY f.id LIMIT 100
+
+-- forms-updated-since
+-- reads: forms by index, memberships by index
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt",
+  nullif(f.created_at > now() - make_interval(secs => $1::int)
+    AND NOT (f.created_at < now()::timestamptz(3) AND (
+SELECT pg_snapshot_xmin(s) = pg_snapshot_xmax(s) AND age(pg_snapshot_xmax(s)::xid) = 0
+FROM pg_current_snapshot() AS s)), false) AS "mayHavePredecessors"
+FROM (
+  SELECT f.created_at, f.id
+  FROM (SELECT * FROM forms f WHERE coalesce(f.updated_at, f.created_at) >= $2::timestamptz ORDER BY coalesce(f.updated_at, f.created_at) LIMIT $3::bigint) f
+  WHERE (f.created_at, f.id) > ($4::timestamptz, $5::uuid)
+      AND ($6::uuid IS NULL OR f.listing_id = $6::uuid)
+      AND ($7::text IS NULL OR f.status = $7::text)
+      AND ($8::text IS NULL OR f.external_id = $8::text)
+      AND ($2::timestamptz IS NULL OR coalesce(f.updated_at, f.created_at) >= $2::timestamptz)
+      AND ($9::timestamptz IS NULL OR f.check_in_date >= $9::timestamptz)
+      AND ($10::timestamptz IS NULL OR f.check_in_date < $10::timestamptz)
+      AND (f.listing_id IN (SELECT m.listing_id FROM memberships m WHERE m.user_id = $11::uuid AND grants_scope(m.role))) IS TRUE
+  ORDER BY created_at, id LIMIT $12::int
+) page
+CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
+WHERE /* on the primary */ true
+ORDER BY page.created_at, page.id
+
+-- forms-with-external-id
+-- reads: forms by index, memberships by index
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt",
+  nullif(f.created_at > now() - make_interval(secs => $1::int)
+    AND NOT (f.created_at < now()::timestamptz(3) AND (
+SELECT pg_snapshot_xmin(s) = pg_snapshot_xmax(s) AND age(pg_snapshot_xmax(s)::xid) = 0
+FROM pg_current_snapshot() AS s)), false) AS "mayHavePredecessors"
+FROM (
+  SELECT f.created_at, f.id
+  FROM (SELECT * FROM forms f WHERE f.external_id = $2::text ORDER BY f.created_at, f.id LIMIT $3::bigint) f
+  WHERE (f.created_at, f.id) > ($4::timestamptz, $5::uuid)
+      AND ($6::uuid IS NULL OR f.listing_id = $6::uuid)
+      AND ($7::text IS NULL OR f.status = $7::text)
+      AND ($2::text IS NULL OR f.external_id = $2::text)
+      AND ($8::timestamptz IS NULL OR coalesce(f.updated_at, f.created_at) >= $8::timestamptz)
+      AND ($9::timestamptz IS NULL OR f.check_in_date >= $9::timestamptz)
+      AND ($10::timestamptz IS NULL OR f.check_in_date < $10::timestamptz)
+      AND (f.listing_id IN (SELECT m.listing_id FROM memberships m WHERE m.user_id = $11::uuid AND grants_scope(m.role))) IS TRUE
+  ORDER BY created_at, id LIMIT $12::int
+) page
+CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
+WHERE /* on the primary */ true
+ORDER BY page.created_at, page.id
+
+-- forms-with-rare-status
+-- reads: forms by index, memberships by index
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt",
+  nullif(f.created_at > now() - make_interval(secs => $1::int)
+    AND NOT (f.created_at < now()::timestamptz(3) AND (
+SELECT pg_snapshot_xmin(s) = pg_snapshot_xmax(s) AND age(pg_snapshot_xmax(s)::xid) = 0
+FROM pg_current_snapshot() AS s)), false) AS "mayHavePredecessors"
+FROM (
+  SELECT f.created_at, f.id
+  FROM (SELECT * FROM forms f WHERE f.status = $2::text ORDER BY f.created_at, f.id LIMIT $3::bigint) f
+  WHERE (f.created_at, f.id) > ($4::timestamptz, $5::uuid)
+      AND ($6::uuid IS NULL OR f.listing_id = $6::uuid)
+      AND ($2::text IS NULL OR f.status = $2::text)
+      AND ($7::text IS NULL OR f.external_id = $7::text)
+      AND ($8::timestamptz IS NULL OR coalesce(f.updated_at, f.created_at) >= $8::timestamptz)
+      AND ($9::timestamptz IS NULL OR f.check_in_date >= $9::timestamptz)
+      AND ($10::timestamptz IS NULL OR f.check_in_date < $10::timestamptz)
+      AND (f.listing_id IN (SELECT m.listing_id FROM memberships m WHERE m.user_id = $11::uuid AND grants_scope(m.role))) IS TRUE
+  ORDER BY created_at, id LIMIT $12::int
+) page
+CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
+WHERE /* on the primary */ true
+ORDER BY page.created_at, page.id
 
 -- heartbeat-deliveries
 -- reads: webhook_deliveries by index
@@ -703,10 +909,6 @@ json_build_object('title', l.title, 'address', l.address, 'zipCode', l.zip_code,
 SELECT u.id, u.name, u.email FROM memberships m JOIN users u ON u.id = m.user_id
 WHERE m.listing_id = l.id AND m.role = 'OWNER' AND u.email <> u.id || '@erased.invalid'
 ORDER BY u.created_at, u.id LIMIT 1) AS u) AS host FROM forms f JOIN listings l ON l.id = f.listing_id WHERE f.id = $1::uuid
-
--- is-larger-scope
--- reads: scoped_forms by index
-SELECT FROM scoped_forms WHERE user_id = $1::uuid ORDER BY created_at, form_id OFFSET 5000 LIMIT 1
 
 -- key
 -- reads: api_keys by index
@@ -951,91 +1153,138 @@ LIMIT $3::int
 
 -- newest-forms
 -- reads: forms by index
-WITH RECURSIVE existing (status) AS (
-  SELECT ''
-  UNION ALL
-  SELECT (SELECT min(f.status) FROM forms f WHERE f.status > e.status) FROM existing e WHERE e.status IS NOT NULL
-)
-SELECT newest.* FROM existing e CROSS JOIN LATERAL (
 SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt"
-FROM forms f
-WHERE f.status = e.status AND (f.created_at, f.id) < ($1::timestamptz, $2::uuid)
-ORDER BY f.created_at DESC, f.id DESC
-LIMIT $3::int) newest
-ORDER BY newest."createdAt" DESC, newest.id DESC
-LIMIT $3::int
+FROM (
+  WITH RECURSIVE existing (status) AS (
+    SELECT ''
+    UNION ALL
+    SELECT (SELECT min(f.status) FROM forms f WHERE f.status > e.status) FROM existing e WHERE e.status IS NOT NULL
+  )
+  SELECT first.created_at, first.id FROM existing
+  CROSS JOIN LATERAL (
+    SELECT f.created_at, f.id FROM forms f
+    WHERE f.status = existing.status AND (f.created_at, f.id) < ($1::timestamptz, $2::uuid)
+    ORDER BY f.created_at DESC, f.id DESC LIMIT $3::int
+  ) first
+  ORDER BY created_at DESC, id DESC LIMIT $3::int
+) page
+CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
+WHERE /* on the primary */ true
+ORDER BY page.created_at DESC, page.id DESC
+
+-- newest-forms-among-status
+-- reads: forms by index, scoped_forms by index
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt"
+FROM (
+  SELECT f.created_at, f.id
+  FROM (
+    SELECT f.created_at, f.id FROM forms f WHERE f.status = $1::text AND (f.created_at, f.id) < ($2::timestamptz, $3::uuid)
+    ORDER BY f.created_at DESC, f.id DESC LIMIT 2000
+  ) f
+  CROSS JOIN LATERAL (
+    SELECT FROM scoped_forms s
+    WHERE s.user_id = $4::uuid AND s.created_at = f.created_at AND s.form_id = f.id LIMIT 1
+  ) s
+  ORDER BY created_at DESC, id DESC LIMIT $5::int
+) page
+CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
+WHERE /* on the primary */ true
+ORDER BY page.created_at DESC, page.id DESC
+
+-- newest-forms-by-listing
+-- reads: forms by index, memberships by index
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt"
+FROM (
+  SELECT first.created_at, first.id
+  FROM (SELECT m.listing_id FROM memberships m WHERE m.user_id = $3::uuid AND grants_scope(m.role) OFFSET 0) listing
+  CROSS JOIN LATERAL (
+    SELECT f.created_at, f.id FROM (SELECT f.created_at, f.id, f.status, f.external_id, f.updated_at, f.check_in_date FROM forms f
+      WHERE f.listing_id = listing.listing_id AND (f.created_at, f.id) < ($1::timestamptz, $2::uuid) ORDER BY f.created_at DESC, f.id DESC LIMIT $4::bigint) f
+    WHERE ($5::text IS NULL OR f.status = $5::text)
+      AND ($6::text IS NULL OR f.external_id = $6::text)
+      AND ($7::timestamptz IS NULL OR coalesce(f.updated_at, f.created_at) >= $7::timestamptz)
+      AND ($8::timestamptz IS NULL OR f.check_in_date >= $8::timestamptz)
+      AND ($9::timestamptz IS NULL OR f.check_in_date < $9::timestamptz)
+    ORDER BY f.created_at DESC, f.id DESC LIMIT $10::int
+  ) first
+  ORDER BY created_at DESC, id DESC LIMIT $10::int
+) page
+CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
+WHERE /* on the primary */ true
+ORDER BY page.created_at DESC, page.id DESC
 
 -- newest-forms-in-status
 -- reads: forms by index
 SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt"
-FROM forms f
-WHERE f.status = $4::text AND (f.created_at, f.id) < ($1::timestamptz, $2::uuid)
-ORDER BY f.created_at DESC, f.id DESC
-LIMIT $3::int
-
--- newest-forms-in-status-of-user
--- reads: forms by index, scoped_forms by index
-SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt"
 FROM (
-  SELECT s.created_at, s.form_id
-  FROM (
-    SELECT created_at, form_id FROM scoped_forms
-    WHERE user_id = $5::uuid AND (created_at, form_id) < ($1::timestamptz, $2::uuid)
-    ORDER BY created_at DESC, form_id DESC OFFSET 0
-  ) s JOIN (
-    SELECT created_at, id FROM forms
-    WHERE status = $4::text AND (created_at, id) < ($1::timestamptz, $2::uuid)
-    ORDER BY created_at DESC, id DESC OFFSET 0
-  ) f ON f.created_at = s.created_at AND f.id = s.form_id
-  ORDER BY s.created_at DESC, s.form_id DESC
-  LIMIT $3::int
+  WITH existing (status) AS (SELECT $1::text)
+  SELECT first.created_at, first.id FROM existing
+  CROSS JOIN LATERAL (
+    SELECT f.created_at, f.id FROM forms f
+    WHERE f.status = existing.status AND (f.created_at, f.id) < ($2::timestamptz, $3::uuid)
+    ORDER BY f.created_at DESC, f.id DESC LIMIT $4::int
+  ) first
+  ORDER BY created_at DESC, id DESC LIMIT $4::int
 ) page
-CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.form_id LIMIT 1) f
-ORDER BY page.created_at DESC, page.form_id DESC
+CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
+WHERE /* on the primary */ true
+ORDER BY page.created_at DESC, page.id DESC
 
 -- newest-forms-of-user
 -- reads: forms by index, scoped_forms by index
 SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt"
-FROM scoped_forms s
-CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = s.form_id LIMIT 1) f
-WHERE s.user_id = $5::uuid AND (s.created_at, s.form_id) < ($1::timestamptz, $2::uuid) AND coalesce(f.status = $4::text, true)
-ORDER BY s.created_at DESC, s.form_id DESC
-LIMIT $3::int
+FROM (
+  SELECT s.created_at, s.form_id AS id FROM scoped_forms s
+  WHERE s.user_id = $1::uuid AND (s.created_at, s.form_id) < ($2::timestamptz, $3::uuid)
+  ORDER BY created_at DESC, id DESC LIMIT $4::int
+) page
+CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
+WHERE /* on the primary */ true
+ORDER BY page.created_at DESC, page.id DESC
 
 -- newest-forms-on-day
--- reads: forms by index, listings by index, scoped_forms by index
+-- reads: forms by index, listings by index, memberships by index
 SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt"
 FROM (
-  SELECT * FROM forms
-  WHERE check_in_date >= $4::date - interval '14 hours' AND check_in_date < $4::date + interval '36 hours'
-  OFFSET 0
-) f
-CROSS JOIN LATERAL (SELECT timezone FROM listings WHERE id = f.listing_id LIMIT 1) l
-LEFT JOIN unnest($8::text[]) AS known (name) ON known.name = lower(l.timezone)
-WHERE (f.check_in_date AT TIME ZONE coalesce(known.name, 'UTC'))::date = $4::date
-  AND (f.created_at, f.id) < ($1::timestamptz, $2::uuid)
-  AND coalesce(f.status = $5::text, true) AND coalesce(f.listing_id = $6::uuid, true)
-  AND ($7::uuid IS NULL OR (
-SELECT true FROM scoped_forms s WHERE s.user_id = $7::uuid AND s.created_at = f.created_at AND s.form_id = f.id))
-ORDER BY f.created_at DESC, f.id DESC
-LIMIT $3::int
+  SELECT f.created_at, f.id
+  FROM (SELECT * FROM forms f WHERE f.check_in_date >= $1::date - interval '14 hours'
+      AND f.check_in_date < $1::date + interval '36 hours' ORDER BY f.check_in_date LIMIT $2::bigint) f
+  CROSS JOIN LATERAL (SELECT timezone FROM listings WHERE id = f.listing_id LIMIT 1) l
+  WHERE (f.check_in_date AT TIME ZONE CASE
+        WHEN lower(l.timezone) IN (SELECT unnest($3::text[])) THEN l.timezone ELSE 'UTC'
+      END)::date = $1::date
+    AND (f.created_at, f.id) < ($4::timestamptz, $5::uuid)
+    AND ($6::text IS NULL OR f.status = $6::text) AND ($7::uuid IS NULL OR f.listing_id = $7::uuid)
+    AND ($8::uuid IS NULL OR EXISTS (
+      SELECT FROM memberships m WHERE m.user_id = $8::uuid AND grants_scope(m.role) AND m.listing_id = f.listing_id))
+  ORDER BY created_at DESC, id DESC LIMIT $9::int
+) page
+CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
+WHERE /* on the primary */ true
+ORDER BY page.created_at DESC, page.id DESC
 
 -- newest-forms-on-listing
--- reads: forms by index
+-- reads: forms by index, listings by index, memberships by index
 SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt"
-FROM forms f
-WHERE f.listing_id = $5::uuid AND coalesce(f.status = $4::text, true) AND (f.created_at, f.id) < ($1::timestamptz, $2::uuid)
-ORDER BY f.created_at DESC, f.id DESC
-LIMIT $3::int
-
--- newest-forms-on-listing-of-user
--- reads: forms by index, memberships by index
-SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt"
-FROM forms f
-WHERE f.listing_id = $5::uuid AND coalesce(f.status = $4::text, true)
-  AND EXISTS (SELECT FROM memberships m WHERE m.user_id = $6::uuid AND grants_scope(m.role) AND m.listing_id = $5::uuid) AND (f.created_at, f.id) < ($1::timestamptz, $2::uuid)
-ORDER BY f.created_at DESC, f.id DESC
-LIMIT $3::int
+FROM (
+  SELECT first.created_at, first.id
+  FROM (SELECT l.id AS listing_id FROM listings l WHERE l.id = $3::uuid AND ($4::uuid IS NULL OR EXISTS (
+      SELECT FROM memberships m WHERE m.user_id = $4::uuid AND grants_scope(m.role) AND m.listing_id = $3::uuid)) OFFSET 0) listing
+  CROSS JOIN LATERAL (
+    SELECT f.created_at, f.id FROM (SELECT f.created_at, f.id, f.status, f.external_id, f.updated_at, f.check_in_date FROM forms f
+      WHERE f.listing_id = listing.listing_id AND (f.created_at, f.id) < ($1::timestamptz, $2::uuid) ORDER BY f.created_at DESC, f.id DESC LIMIT $5::bigint) f
+    WHERE ($6::text IS NULL OR f.status = $6::text)
+      AND ($7::text IS NULL OR f.external_id = $7::text)
+      AND ($8::timestamptz IS NULL OR coalesce(f.updated_at, f.created_at) >= $8::timestamptz)
+      AND ($9::timestamptz IS NULL OR f.check_in_date >= $9::timestamptz)
+      AND ($10::timestamptz IS NULL OR f.check_in_date < $10::timestamptz)
+    ORDER BY f.created_at DESC, f.id DESC LIMIT $11::int
+  ) first
+  ORDER BY created_at DESC, id DESC LIMIT $11::int
+) page
+CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
+WHERE /* on the primary */ true
+ORDER BY page.created_at DESC, page.id DESC
 
 -- newest-listings
 -- reads: listings whole
