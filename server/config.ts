@@ -43,6 +43,15 @@ export const settingsSchema = z.object({
   ),
   HOST: host.describe("Address to listen on."),
   PORT: integer(0, 65_535, 3000).describe("Port to listen on; 0 picks a free one."),
+  PUBLIC_URL: z
+    .string()
+    .refine((text) => isOrigin(text) && isHttpUrl(text))
+    .optional()
+    .meta({ allowed: "an http or https origin such as https://forms.example.com, without a path" })
+    .describe(
+      "Address at which clients reach the public port. The OpenAPI document and the Markdown of the documentation contain it, so " +
+        "that they can be used elsewhere. Unset: they have relative addresses, except those of `dev`.",
+    ),
   INTERNAL_TOKEN: token().describe(
     "Token of the internal port (tRPC, Prometheus metrics and the console). It grants full operator access. Unset: the " +
       "internal port is not opened, except by `dev`, which keeps a token in .data/.",

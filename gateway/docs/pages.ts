@@ -72,7 +72,8 @@ function readPage(markdown: Markdown, group: string, file: string): Page {
     title: TITLES[file] ?? title.replace("# ", ""),
     summary: summary.replaceAll("\n", " ").replace(/\[([^\]]+)\]\([^)]*\)|`/g, "$1"),
     content: markdown.page(linkPages(file, source, "")),
-    markdown: linkPages(file, source, ".md"),
+    // Without the marks of generated parts.
+    markdown: linkPages(file, source, ".md").replace(/^<!-- .* -->\n\n?/gm, ""),
   };
 }
 
@@ -83,11 +84,12 @@ const TITLES: Record<string, string> = {
 };
 
 /**
- * Turns links between the Markdown files into links between pages, or with the suffix `.md` between their sources. A link to a file
- * that has no page becomes its text.
+ * Turns links between the Markdown files into links between pages, or with the suffix `.md` between their sources, which have the
+ * OpenAPI document as the reference. A link to a file that has no page becomes its text.
  */
 const linkPages = (file: string, source: string, suffix: "" | ".md"): string =>
-  source.replace(/\[([^\]]+)\]\((?!https?:)([^)#\s]+)(#[^)]*)?\)/g, (_, text, target, anchor = "") => {
+  source.replace(/\[([^\]]+)\]\((?!https?:)([^)#\s]+)(#[^)]*)?\)/g, (link, text, target, anchor = "") => {
+    if (target.startsWith("/")) return suffix && target === REFERENCE ? `[${text}](/openapi.json)` : link;
     const linked = posix.join(posix.dirname(file), target);
     const hasPage = Object.values(FILES).flat().includes(linked);
     return hasPage ? `[${text}](${pathOf(linked)}${suffix}${anchor})` : text;

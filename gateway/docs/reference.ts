@@ -118,7 +118,7 @@ ${tryForm(endpoint, input)}
 const withAddress = (source: string) =>
   source
     .replace(
-      /process\.env\.GUEST_FORMS_BASE_URL|(?:os\.environ\[|getenv\()"GUEST_FORMS_BASE_URL"[\])]/g,
+      /process\.env\.GUEST_FORMS_BASE_URL|(?:os\.environ\[|(?:System\.)?getenv\(|Environment\.GetEnvironmentVariable\()"GUEST_FORMS_BASE_URL"[\])]/g,
       `"${ADDRESS}"`,
     )
     .replaceAll("$GUEST_FORMS_BASE_URL", ADDRESS);

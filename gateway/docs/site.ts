@@ -5,7 +5,7 @@ import { packageRoot } from "../../prisma/package-root.js";
 import type { TextFile } from "../http/files.js";
 import { buildDocument, printDocument } from "../openapi/document.js";
 import { PROSE } from "../openapi/parts.js";
-import type { OpenApiDocument } from "../openapi/read.js";
+import { type OpenApiDocument, operationsOf } from "../openapi/read.js";
 import { PACKAGE } from "../runtime/package.js";
 import { sectionsOf } from "./html.js";
 import { layout, type Page, type Site } from "./layout.js";
@@ -70,22 +70,39 @@ const searchIndex = (pages: readonly Page[]) =>
     sectionsOf(content).map(({ id, title, text }) => ({ url: id ? `${path}#${id}` : path, page, title, text })),
   );
 
-/** `/llms.txt` (https://llmstxt.org): the documentation for language models. */
-const llmsText = ({ info }: OpenApiDocument, introduction: string, pages: readonly Page[]): string =>
-  `# ${info.title}
+/** `/llms.txt` (https://llmstxt.org): the documentation for language models. Agents may skip what is optional. */
+function llmsText(document: OpenApiDocument, introduction: string, pages: readonly Page[]): string {
+  const { title, summary } = document.info;
+  const operations = operationsOf(document).map((operation) => `\`${operation.method} ${operation.path}\``);
+  const listOf = (group: string) =>
+    pages
+      .filter((page) => page.markdown !== undefined && page.group === group)
+      .map((page) => `- [${page.title}](${page.path}.md): ${page.summary}`)
+      .join("\n");
+  return `# ${title}
 
-> ${info.summary}
+> ${summary}
 
-${introduction}
+Essentials:
+
+- Base URL: \`/\`
+- Send the key with every request, as \`Authorization: Bearer grf_…\`. Bodies are JSON.
+- Operations: ${operations.join(", ")}.
+- Send each booking's own id as \`externalId\` of its create: two creates with equal bodies are one form.
+${introduction.replaceAll("**", "")}
+- Start with [First request](/docs/first-request.md). [Recipes](/docs/recipes.md) has complete programs.
 
 ## Guides
 
-${pages
-  .filter(({ markdown }) => markdown !== undefined)
-  .map(({ path, title, summary }) => `- [${title}](${path}.md): ${summary}`)
-  .join("\n")}
+${listOf("Guides")}
 
 ## Reference
 
+${listOf("Reference")}
 - [OpenAPI document](/openapi.json): every operation with its parameters, responses, errors and code samples.
+
+## Optional
+
+${listOf("Operating")}
 `;
+}

@@ -148,7 +148,7 @@ function resources(document: OpenApiDocument): string[] {
   const bodies = operationsOf(document).map(({ operation }) => refOf(operation.requestBody?.content));
   const events = eventsOf(document).map(({ name }) => name);
   return Object.entries(document.components.schemas).flatMap(([name, schema]) => {
-    if (/Error$/.test(name) || isPage(schema) || events.includes(name)) return [];
+    if (/^(ErrorEnvelope|FieldError)$/.test(name) || isPage(schema) || events.includes(name)) return [];
     return [declareInterface(name, schema, bodies.includes(name) ? inputField : outputField)];
   });
 }

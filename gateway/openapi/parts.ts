@@ -71,7 +71,7 @@ const FIELD_ERROR: Json = {
   },
 };
 
-const ERROR: Json = {
+const ERROR_ENVELOPE: Json = {
   type: "object",
   description: "The envelope of every error response.",
   required: ["code", "message", "correlationId"],
@@ -109,7 +109,7 @@ const ERROR: Json = {
 
 /** The components: generated schemas, and hand-written ones. */
 export const components = (schemas: Record<string, Schema>, headers: Record<string, Json>): Json => ({
-  schemas: { ...schemas, Error: ERROR, FieldError: FIELD_ERROR },
+  schemas: { ...schemas, ErrorEnvelope: ERROR_ENVELOPE, FieldError: FIELD_ERROR },
   headers: { ...HEADERS, ...headers },
   securitySchemes: {
     bearer: { type: "http", scheme: "bearer", description: "The key, sent as `Authorization: Bearer grf_…`" },

@@ -91,7 +91,7 @@ function describe(response: ErrorResponse): Json {
     },
     content: {
       "application/json": {
-        schema: { $ref: "#/components/schemas/Error" },
+        schema: { $ref: "#/components/schemas/ErrorEnvelope" },
         examples: Object.fromEntries(codes.map((code) => [code, { value: example(code) }])),
       },
     },

@@ -43,6 +43,8 @@ export function codeSamples(operation: Operation): Json[] {
     { lang: "typescript", label: "TypeScript SDK", source: typescript(operation, example).join("\n") },
     { lang: "python", label: "Python", source: python(example).join("\n") },
     { lang: "php", label: "PHP", source: php(example).join("\n") },
+    { lang: "java", label: "Java", source: java(example).join("\n") },
+    { lang: "csharp", label: "C#", source: csharp(example).join("\n") },
   ];
 }
 
@@ -134,6 +136,65 @@ const php = (example: Example): string[] => [
   "$body = stream_get_contents($response);",
   'if ($status >= 300) throw new Exception("$status $body");',
   "print_r(json_decode($body, true, flags: JSON_THROW_ON_ERROR));",
+];
+
+/** The lines of a text block. Valid for JSON without backslashes only. */
+const blockLines = (body: Json) => JSON.stringify(body, null, 2).split("\n");
+
+const java = ({ method, target, headers, body }: Example): string[] => [
+  "import java.net.URI;",
+  "import java.net.http.*;",
+  "import java.time.Duration;",
+  "",
+  "class Sample {",
+  "  public static void main(String[] args) throws Exception {",
+  ...indent(4, [
+    `var url = URI.create(System.getenv("GUEST_FORMS_BASE_URL") + ${JSON.stringify(target)});`,
+    "var request = HttpRequest.newBuilder(url)",
+    ...indent(4, [
+      '.header("Authorization", "Bearer " + System.getenv("GUEST_FORMS_API_KEY"))',
+      ...headers.map(([name, value]) => `.header("${name}", "${value}")`),
+      ...(method === "GET" ? [] : javaMethod(method, body)),
+      ".timeout(Duration.ofSeconds(30))",
+      ".build();",
+    ]),
+    "var response = HttpClient.newHttpClient().send(request, HttpResponse.BodyHandlers.ofString());",
+    'if (response.statusCode() >= 300) throw new Exception(response.statusCode() + " " + response.body());',
+    "System.out.println(response.body());",
+  ]),
+  "  }",
+  "}",
+];
+
+const javaMethod = (method: string, body: Json | undefined): string[] =>
+  body
+    ? [`.method("${method}", HttpRequest.BodyPublishers.ofString("""`, ...indent(4, blockLines(body)), '    """))']
+    : [`.method("${method}", HttpRequest.BodyPublishers.noBody())`];
+
+const csharp = ({ method, target, headers, body }: Example): string[] => [
+  "using System.Net.Http.Headers;",
+  ...(body ? ["using System.Text;"] : []),
+  "",
+  `var url = Environment.GetEnvironmentVariable("GUEST_FORMS_BASE_URL") + ${JSON.stringify(target)};`,
+  'var key = Environment.GetEnvironmentVariable("GUEST_FORMS_API_KEY");',
+  "using var client = new HttpClient { Timeout = TimeSpan.FromSeconds(30) };",
+  `using var request = new HttpRequestMessage(HttpMethod.${method[0]}${method.slice(1).toLowerCase()}, url);`,
+  'request.Headers.Authorization = new AuthenticationHeaderValue("Bearer", key);',
+  // That of the body is set by its content.
+  ...headers
+    .filter(([name]) => name !== "Content-Type")
+    .map(([name, value]) => `request.Headers.Add("${name}", "${value}");`),
+  ...(body
+    ? [
+        'request.Content = new StringContent("""',
+        ...indent(4, blockLines(body)),
+        '    """, Encoding.UTF8, "application/json");',
+      ]
+    : []),
+  "using var response = await client.SendAsync(request);",
+  "var text = await response.Content.ReadAsStringAsync();",
+  'if (!response.IsSuccessStatusCode) throw new Exception($"{(int)response.StatusCode} {text}");',
+  "Console.WriteLine(text);",
 ];
 
 const typescript = (operation: Operation, { values, input }: Example): string[] => {

@@ -39,7 +39,7 @@ export const webhookHeaders: Record<string, Json> = Object.fromEntries(
 const parameters = Object.keys(webhookHeaders).map((name) => ({ $ref: `#/components/parameters/${name}` }));
 
 const responses = {
-  "2XX": { description: "Received, if it arrives within 10 seconds. Process the event afterwards." },
+  "2XX": { description: "Received, if it arrives within 10 seconds. Store what takes longer as a job." },
   410: { description: "Gone: disables the endpoint." },
   default: {
     description: "Failed: the request is sent again, with growing delays, for three days. Redirects are not followed.",

@@ -53,7 +53,7 @@ export function createApp(deps: AppDeps): Express {
   // Authenticate paths that only resemble /v1 too: without a key, a client learns nothing about paths.
   app.use((req, res, next) => (LOOKS_LIKE_V1.test(req.path) ? v1(req, res, next) : next()));
   app.use(health(deps.readiness, lifecycle, deps.emailsWaitReason));
-  app.use(documentation());
+  app.use(documentation(settings));
   app.use(...observers, rejectUnknownPath);
   app.use(sendEnvelope(log));
   return app;

@@ -1,3 +1,4 @@
+import { isIPv6 } from "node:net";
 import { relative } from "node:path";
 import type { Logger } from "pino";
 import { readSettings, type Settings } from "../../server/config.js";
@@ -171,7 +172,8 @@ async function listenOnFreePorts(
   const mailer = settings.SMTP_URL ? undefined : terminalMailer;
   for (;;) {
     try {
-      return await startListening({ ...settings, ...ports }, log, true, mailer);
+      const { PUBLIC_URL = localUrl(settings.HOST, ports.PORT) } = settings;
+      return await startListening({ ...settings, ...ports, PUBLIC_URL }, log, true, mailer);
     } catch (error) {
       if (!(error instanceof PortTakenError)) throw error;
       const { setting } = error;
@@ -183,6 +185,10 @@ async function listenOnFreePorts(
     }
   }
 }
+
+/** Undefined for port 0: the system picks one later. */
+const localUrl = (host: string, port: number) =>
+  port === 0 ? undefined : `http://${isIPv6(host) ? `[${host}]` : host}:${port}`;
 
 /** Adds a newline after the response, so that the prompt starts on its own line. */
 const CURL = "curl -sS -w '\\n'";

@@ -46,6 +46,7 @@ function isValid(value: unknown, schema: FieldSchema): boolean {
   if (value === undefined) return !isRequired;
   if (value === null) return isNullable;
   if (schema.const !== undefined) return value === schema.const;
+  if (schema.enum) return schema.enum.includes(value as string);
   if (type === "integer") return Number.isInteger(value) && Number(value) >= minimum && Number(value) <= maximum;
   if (typeof value !== type) return false;
   if (typeof value !== "string") return true;
@@ -58,17 +59,25 @@ const UNSAFE = /[\p{Cs}\p{Bidi_Control}]/u;
 const isText = (value: string, maxLength: number, pattern: string) =>
   value !== "" && value.length <= maxLength && new RegExp(pattern, "u").test(value) && !UNSAFE.test(value);
 
-/** The faults of a body that do not depend on the listing. */
-export function findFaults(body: unknown, fields: Record<string, FieldSchema>): FieldError[] {
+/** Each instant, and the one that it must be after. */
+const BEGIN: Record<string, string> = { checkOutDate: "checkInDate", checkInTo: "checkInFrom" };
+
+/** The faults of a body that do not depend on the listing, or those of a list's filters. */
+export function findFaults(
+  body: unknown,
+  fields: Record<string, FieldSchema>,
+  kind: "property" | "parameter" = "property",
+): FieldError[] {
   if (!isObject(body)) return [{ field: "body", issue: "must be a JSON object" }];
   const faults = Object.entries(fields).flatMap(([field, schema]): FieldError[] => {
     const value = body[field];
     if (!isValid(value, schema)) return [{ field, issue: value === undefined ? "is required" : "is not valid" }];
-    const isTooEarly = field === "checkOutDate" && parseInstant(value) <= parseInstant(body.checkInDate);
-    return isTooEarly ? [{ field, issue: "must be after checkInDate" }] : [];
+    const begin = BEGIN[field] ?? "";
+    const isTooEarly = parseInstant(value) <= parseInstant(body[begin]);
+    return isTooEarly ? [{ field, issue: `must be after ${begin}` }] : [];
   });
   const unknown = Object.keys(body).filter((field) => !Object.hasOwn(fields, field));
-  return [...faults, ...unknown.map((field) => ({ field, issue: "is not a known property" }))];
+  return [...faults, ...unknown.map((field) => ({ field, issue: `is not a known ${kind}` }))];
 }
 
 /** Every field of a body, null if it is absent. */

@@ -1,6 +1,6 @@
 import type { FieldError } from "./errors.js";
-import { type Body, isUuid } from "./fake-input.js";
-import { NEW_FORM } from "./fake-schema.js";
+import { type Body, findFaults, parseBody } from "./fake-input.js";
+import { FILTER_FIELDS, NEW_FORM } from "./fake-schema.js";
 import { runtime } from "./runtime.js";
 import type { FormV1, KnownErrorCode, Listing } from "./schema.js";
 
@@ -82,21 +82,28 @@ type Row = { id: string; createdAt: string; listingId?: string };
 /** Lists are sorted by it. */
 const positionOf = ({ id, createdAt }: Row) => `${createdAt}_${id}`;
 
+/** What a filter compares, if not for equality. */
+const MATCHES: Record<string, (form: FormV1, value: string) => boolean> = {
+  updatedSince: ({ updatedAt }, value) => updatedAt >= value,
+  checkInFrom: ({ checkInDate }, value) => checkInDate !== null && checkInDate >= value,
+  checkInTo: ({ checkInDate }, value) => checkInDate !== null && checkInDate < value,
+};
+
 export function selectPage<Item extends Row>(kind: "forms" | "listings", inScope: readonly Item[], search: string) {
-  const { limit = "50", cursor, ...filters } = Object.fromEntries(new runtime.URLSearchParams(search));
-  const faults: FieldError[] = [];
-  if (!/^-?\d+$/.test(limit)) faults.push({ field: "limit", issue: "must be an integer" });
-  const listingId = kind === "forms" ? filters.listingId?.toLowerCase() : undefined;
-  if (listingId !== undefined && !isUuid(listingId)) faults.push({ field: "listingId", issue: "must be a UUID" });
-  const unknown = Object.keys(filters).filter((field) => kind !== "forms" || field !== "listingId");
-  requireNone([...faults, ...unknown.map((field) => ({ field, issue: "is not a known parameter" }))]);
-  const prefix = `${kind}_${listingId ?? ""}_`;
+  const { limit = "50", cursor, ...sent } = Object.fromEntries(new runtime.URLSearchParams(search));
+  const fields = kind === "forms" ? FILTER_FIELDS : {};
+  const faults = findFaults(sent, fields, "parameter");
+  requireNone(/^-?\d+$/.test(limit) ? faults : [{ field: "limit", issue: "must be an integer" }, ...faults]);
+  const filters = Object.entries(parseBody(sent, fields)).filter(([, value]) => value !== null);
+  const prefix = `${kind}_${JSON.stringify(filters)}_`;
   if (cursor !== undefined && !cursor.startsWith(`${prefix}2`)) {
     throw new Rejection({ status: 400, code: "INVALID_CURSOR" });
   }
   const after = cursor?.slice(prefix.length) ?? "";
+  const matches = (row: Record<string, unknown>) =>
+    filters.every(([name, value]) => MATCHES[name]?.(row as unknown as FormV1, value as string) ?? row[name] === value);
   const rest = inScope
-    .filter((row) => (listingId === undefined || row.listingId === listingId) && positionOf(row) > after)
+    .filter((row) => positionOf(row) > after && matches({ ...row }))
     .sort((a, b) => (positionOf(a) < positionOf(b) ? -1 : 1));
   const items = rest.slice(0, Math.min(Math.max(Number(limit), 1), 100));
   const last = rest.length > items.length ? items.at(-1) : undefined;

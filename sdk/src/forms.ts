@@ -164,9 +164,9 @@ export class Forms {
    *
    * @example
    * ```ts
-   * const changes = client.forms.changesSince(await store.read("mark"));
-   * for await (const form of changes) await store.write(form.id, form);
-   * await store.write("mark", changes.mark);
+   * const changes = client.forms.changesSince(mark);
+   * for await (const form of changes) console.log(form.id, form.status);
+   * mark = changes.mark;
    * ```
    */
   changesSince(

@@ -154,7 +154,8 @@ export class FakeService {
     try {
       switch (`${method} ${collection}${id === undefined ? "" : "/id"}`) {
         case "GET forms":
-          return this.#sendForms(selectPage("forms", forms, search));
+          for (const form of forms) this.#noteChange(form);
+          return this.#send(200, selectPage("forms", forms, search));
         case "GET forms/id":
           return this.#send(200, this.#noteChange(find(forms, id)));
         case "GET listings":
@@ -226,10 +227,6 @@ export class FakeService {
       Object.assign(form, stored(after));
     }
     return this.#send(200, this.#noteChange(form));
-  }
-
-  #sendForms({ items, nextCursor }: { items: FormV1[]; nextCursor: string | null }): FetchResponse {
-    return this.#send(200, { items: items.map((form) => this.#noteChange(form)), nextCursor });
   }
 
   /** Sets `updatedAt` if the form, also as the program has set it, differs from when it was last noted. */

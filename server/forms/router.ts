@@ -109,7 +109,7 @@ export const formsRouter = router({
       status: 200,
       codes: ["INVALID_CURSOR", "VALIDATION_ERROR"],
       when: {
-        INVALID_CURSOR: "This endpoint has not returned the cursor for the same `listingId`.",
+        INVALID_CURSOR: "This endpoint has not returned the cursor for the same filters.",
         VALIDATION_ERROR: "A parameter is wrong or unknown.",
       },
       example: { limit: 20 },

@@ -191,24 +191,30 @@ export const knownStatus = z.enum(KNOWN_STATUSES, { error: expected(`one of ${KN
 
 // Not `example`, which the code samples send.
 const filters = {
-  status: knownStatus.optional().meta({ description: "Only return forms in this status.", examples: ["SENT"] }),
+  status: knownStatus.meta({ description: "Only return forms in this status.", examples: ["SENT"] }).optional(),
   externalId: clientReference
-    .optional()
-    .meta({ description: "Only return forms with exactly this `externalId`.", examples: ["booking-4711"] }),
-  updatedSince: instant.optional().meta({
-    description:
-      "Only return forms whose `updatedAt` is this instant or later. To poll for changes, send the latest `updatedAt` seen so far, " +
-      "minus 60 seconds.",
-    examples: ["2026-11-21T10:14:30.123Z"],
-  }),
-  checkInFrom: instant.optional().meta({
-    description: "Only return forms whose `checkInDate` is this instant or later.",
-    examples: ["2027-07-01T00:00:00+02:00"],
-  }),
-  checkInTo: instant.optional().meta({
-    description: "Only return forms whose `checkInDate` is before this instant. Must be after checkInFrom.",
-    examples: ["2027-07-02T00:00:00+02:00"],
-  }),
+    .meta({ description: "Only return forms with exactly this `externalId`.", examples: ["booking-4711"] })
+    .optional(),
+  updatedSince: instant
+    .meta({
+      description:
+        "Only return forms whose `updatedAt` is this instant or later. To poll for changes, send the latest `updatedAt` seen so far, " +
+        "minus 60 seconds.",
+      examples: ["2026-11-21T10:14:30.123Z"],
+    })
+    .optional(),
+  checkInFrom: instant
+    .meta({
+      description: "Only return forms whose `checkInDate` is this instant or later.",
+      examples: ["2027-07-01T00:00:00+02:00"],
+    })
+    .optional(),
+  checkInTo: instant
+    .meta({
+      description: "Only return forms whose `checkInDate` is before this instant. Must be after checkInFrom.",
+      examples: ["2027-07-02T00:00:00+02:00"],
+    })
+    .optional(),
 };
 
 const list = {

@@ -56,8 +56,8 @@ it.each(SIZES)("nothing is cut off or overflows at $width px", async (viewport) 
       expect(await page.evaluate("cutTexts()"), path).toEqual([]);
     }
     for (const [operation] of OPERATIONS) await pressSend(page, operation, demo.readWriteKey);
-    for (const label of ["curl", "JavaScript", "TypeScript SDK", "Python", "PHP"]) {
-      await article(page, "updateForm").getByLabel(label).check();
+    for (const label of ["curl", "JavaScript", "TypeScript SDK", "Python", "PHP", "Java", "C#"]) {
+      await article(page, "updateForm").getByLabel(label, { exact: true }).check();
       expect(await page.evaluate("cutTexts()"), label).toEqual([]);
     }
   });
@@ -130,9 +130,9 @@ it("a rejected request shows its error code with a link to its section", async (
 it("samples show this server's address, and ids in the key's scope once a key is entered", async () => {
   await visit("/docs/reference", {}, async (page) => {
     const samples = async () => (await page.locator(".sample:not(.response) pre").allTextContents()).join("\n");
-    expect(await samples()).toContain(`"${gateway.url}/v1/forms"`);
     expect(await samples()).not.toMatch(/GUEST_FORMS_BASE_URL|environ\[\]|getenv\(\)/);
-    for (const call of ["fetch(", "    ", "fopen("]) expect(await samples()).toContain(`${call}"${gateway.url}" `);
+    const calls = ["fetch(", "    ", "fopen(", "create(", "url = "].map((call) => `${call}"${gateway.url}" `);
+    for (const part of [`"${gateway.url}/v1/forms"`, ...calls]) expect(await samples()).toContain(part);
     await page.locator("#key").fill(demo.readOnlyKey);
     await page.getByText("Key accepted. The samples now use your listings and forms.").waitFor();
     const filled = await samples();

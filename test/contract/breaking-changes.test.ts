@@ -73,7 +73,7 @@ it.each<[string, Edit]>([
   ["a new operation", ({ doc, create }) => Object.assign(doc.paths["/v1/forms/{id}"], { delete: create })],
   ["a new response field", ({ form }) => Object.assign(form.properties, { note: { type: "string" } })],
   ["a new optional request field", ({ input }) => Object.assign(input.properties, { note: { type: "string" } })],
-  ["a new optional parameter", ({ list }) => list.parameters.push({ in: "query", name: "status", schema: {} })],
+  ["a new optional parameter", ({ list }) => list.parameters.push({ in: "query", name: "country", schema: {} })],
   ["a new status value", ({ form }) => form.properties.status.anyOf[0].enum.push("ARCHIVED")],
   ["a new error status", ({ create }) => Object.assign(create.responses, { 409: create.responses["422"] })],
   ["a new error code", ({ doc }) => Object.assign(codesOf(doc), { CONFLICT: {} })],
@@ -84,6 +84,10 @@ it.each<[string, Edit]>([
   [
     "a new field of an event",
     ({ doc }) => Object.assign(dataOf(doc, "FormMovedEvent").properties, { reason: { type: "string" } }),
+  ],
+  [
+    "a renamed schema with the same fields",
+    ({ doc }) => Object.assign(doc, JSON.parse(JSON.stringify(doc).replaceAll("ErrorEnvelope", "Problem"))),
   ],
   ["a changed description", ({ create }) => Object.assign(create, { description: "Creates." })],
 ])("%s is not a breaking change", (_, edit) => expect(compareAfter(edit)).toBe(""));

@@ -3,14 +3,15 @@ import { expect, it } from "vitest";
 import { OPERATIONS } from "../../gateway/operations/operations.js";
 import { EVENT_TYPES, TEST_EVENT } from "../../server/constants.js";
 import { validateEvent, validateResponse } from "../support/validate-response.js";
+import { documentSamples, guideSamples } from "./samples.js";
 
 const read = (name: string) => readFileSync(new URL(name, import.meta.url), "utf8");
 const committed: Document = JSON.parse(read("../../gateway/openapi/openapi.json"));
 const { paths, webhooks, components } = committed;
 
-const LABELS = ["curl", "JavaScript", "TypeScript SDK", "Python", "PHP"];
+const LABELS = ["curl", "JavaScript", "TypeScript SDK", "Python", "PHP", "Java", "C#"];
 
-it("every operation has its success status, the common errors, 400 if it has a query or body, and samples in five languages", () => {
+it("every operation has its success status, the common errors, 400 if it has a query or body, and samples in seven languages", () => {
   for (const { path, verb, status, inputSource } of OPERATIONS) {
     const operation = paths[path]?.[verb];
     const expected = [String(status), "401", "429", "500", "503", ...(inputSource ? ["400"] : [])];
@@ -38,6 +39,38 @@ it("example responses match the schema and the requests of the samples", () => {
   }
 });
 
+// No test can run them: Debian has no .NET.
+it("the samples in C# send the method, the target, the headers and the body of those for curl, and check the status", () => {
+  const operations = Object.values(paths).flatMap((item) => Object.values(item));
+  for (const { "x-codeSamples": samples } of operations) {
+    const sourceOf = (name: string) => samples.find(({ label }) => label === name)?.source ?? "";
+    const [curl, csharp] = [sourceOf("curl"), sourceOf("C#")];
+    const body = /-d '(.*)'$/s.exec(curl)?.[1];
+    const method = /-X (\w+)/.exec(curl)?.[1] ?? (body ? "POST" : "GET");
+    expect(/HttpMethod\.(\w+), url\)/.exec(csharp)?.[1]?.toUpperCase()).toBe(method);
+    expect(/BASE_URL"\) \+ "(.*)";$/m.exec(csharp)?.[1]).toBe(/BASE_URL(.*?)" /.exec(curl)?.[1]);
+    const headers = [...curl.matchAll(/-H "([\w-]+): (.*)"/g)].map(([, name, value]) => [name, value]);
+    for (const [name, value] of headers.filter(([name]) => !/^(Authorization|Content-Type)$/.test(name ?? ""))) {
+      expect(csharp).toContain(`request.Headers.Add("${name}", "${value}");`);
+    }
+    const sent = /StringContent\("""\n(.*)\n {4}""", Encoding.UTF8, "application\/json"\);/s.exec(csharp)?.[1];
+    expect(sent && JSON.parse(sent)).toEqual(body && JSON.parse(body));
+    expect(csharp).toContain('new AuthenticationHeaderValue("Bearer", key)');
+    expect(csharp).toContain("if (!response.IsSuccessStatusCode) throw");
+  }
+});
+
+it("the sample in C# of the first request does what that of the operation does, and reads the title", () => {
+  const [guide, ...others] = guideSamples().filter(({ language }) => language === "csharp");
+  const operation = documentSamples().find(({ name }) => name === "listListings csharp");
+  const shared = operation?.source.split("\n").filter((line) => !/^var url|WriteLine/.test(line)) ?? [];
+  expect(shared.length).toBeGreaterThan(8);
+  expect(guide?.source.split("\n")).toEqual(expect.arrayContaining(shared));
+  expect(guide?.source).toContain('"GUEST_FORMS_BASE_URL") + "/v1/listings?limit=1";');
+  expect(guide?.source).toContain('items[0].GetProperty("title").GetString()');
+  expect(others).toEqual([]);
+});
+
 it("every property, parameter and header has an example, and every error response one per code", () => {
   const missing: string[] = [];
   const check = (name: string, schema: Described) => {
@@ -58,8 +91,20 @@ it("every property, parameter and header has an example, and every error respons
     for (const { name, schema, ...parameter } of parameters)
       check(`${operationId} ${name}`, { ...schema, ...parameter });
   }
-  expect(Object.keys(components.schemas)).toEqual(expect.arrayContaining(["FormV1", "Listing", "Error"]));
+  expect(Object.keys(components.schemas)).toEqual(expect.arrayContaining(["FormV1", "Listing", "ErrorEnvelope"]));
   expect(missing).toEqual([]);
+});
+
+it("null is a type and never an alternative, and no schema has the name of a JavaScript global", () => {
+  const alternatives: { type?: unknown }[] = [];
+  JSON.parse(read("../../gateway/openapi/openapi.json"), (key, value) => {
+    if (key === "anyOf" || key === "oneOf") alternatives.push(...value);
+    return value;
+  });
+  expect(alternatives.length).toBeGreaterThan(2);
+  expect(alternatives.filter(({ type }) => [type].flat().includes("null"))).toEqual([]);
+  expect(components.schemas.FormV1?.properties.publicId?.type).toEqual(["string", "null"]);
+  expect(Object.keys(components.schemas).filter((name) => name in globalThis)).toEqual([]);
 });
 
 it("no response and no event has an email address", () => {

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 /** A code sample of the README, a guide or the OpenAPI document. */
 export interface Sample {
   name: string;
-  language: "bash" | "js" | "php" | "python" | "sh" | "ts";
+  language: "bash" | "csharp" | "java" | "js" | "php" | "python" | "sh" | "ts";
   source: string;
 }
 
@@ -11,7 +11,7 @@ export interface Sample {
 export const SHOWN_FORM = "8a0e2f3c-6a58-4d5c-9d3e-2f0a6f1c7b11";
 export const SHOWN_LISTING = "3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa";
 
-const LANGUAGES = ["bash", "js", "php", "python", "sh", "ts"];
+const LANGUAGES = ["bash", "csharp", "java", "js", "php", "python", "sh", "ts"];
 const isSample = (language: string): language is Sample["language"] => LANGUAGES.includes(language);
 
 const read = (path: string) => readFileSync(new URL(`../../gateway/${path}`, import.meta.url), "utf8");

@@ -80,8 +80,9 @@ test("guest-forms.env has valid settings: all that operating.md sets, and those 
   });
   const settings = Object.fromEntries(entries);
   const exported = [...read("gateway/docs/operating.md").matchAll(/^ *export (\w+)=/gm)].map(([, name]) => name);
-  const { TRUST_PROXY, DRAIN_DELAY_SECONDS, ...others } = settings;
+  const { TRUST_PROXY, DRAIN_DELAY_SECONDS, PUBLIC_URL, ...others } = settings;
   expect({ TRUST_PROXY, DRAIN_DELAY_SECONDS }).toEqual({ TRUST_PROXY: "1", DRAIN_DELAY_SECONDS: "3" });
+  expect(PUBLIC_URL).toMatch(/^https:/);
   expect(Object.keys(others).sort()).toEqual(exported.sort());
   expect(settings.APP_SECRETS).toBe("");
   expect(readSettings({ ...settings, APP_SECRETS: "s".repeat(32) }).SMTP_FROM).toBe(settings.SMTP_FROM);

@@ -70,6 +70,7 @@ describeWithBinary("pgbouncer", "behind PgBouncer in transaction mode", (binary)
       const expected = {
         timezone: "UTC",
         plan_cache_mode: "force_generic_plan",
+        jit: "off",
         statement_timeout: "4321ms",
         lock_timeout: "3210ms",
         idle_in_transaction_session_timeout: "17284ms",
@@ -128,7 +129,7 @@ describeWithBinary("pgbouncer", "behind PgBouncer in transaction mode", (binary)
     };
     await migrate(fresh.directUrl);
     expect(await warnings()).toMatch(
-      /^plan_cache_mode, statement_timeout, lock_timeout, idle_in_transaction_session_timeout: .*`guest-forms migrate`/,
+      /^plan_cache_mode, jit, statement_timeout, lock_timeout, idle_in_transaction_session_timeout: .*`guest-forms migrate`/,
     );
     await runMigrate(fresh);
     expect(await warnings()).toMatch(/^plan_cache_mode, .* then RECONNECT in PgBouncer/);

@@ -200,6 +200,8 @@ it(
     expect(after).toMatchObject({ readWriteKey: before.readWriteKey, listings: before.listings });
     expect(after.readOnlyKey).not.toBe(before.readOnlyKey);
     expect((await get(`${after.url}/v1/listings`, after.readOnlyKey)).body.items).toHaveLength(3);
+    const document = await sendRequest(`${after.url}/openapi.json`, undefined);
+    expect(document.json).toMatchObject({ servers: [{ url: after.url }] });
     const port = Number(new URL(after.url).port);
     expect(port).toBeGreaterThan(3003);
     expect(second.stderr).toContain("Port 3000 is in use: trying 3001.\nPort 3001 is in use: trying 3003.\n");

@@ -29,6 +29,7 @@ const EXPECTED_OUTPUT: Record<string, RegExp> = {
   "1-first-request.md js 1": /^Loft by the canal$/,
   "1-first-request.md python 1": /^Loft by the canal$/,
   "1-first-request.md php 1": /^Loft by the canal$/,
+  "1-first-request.md java 1": /"title":"Loft by the canal"/,
   "2-safe-retries.md sh 1": /^HTTP\/1.1 201 Created.*"status":"SENT"/s,
   "2-safe-retries.md ts 1": /^true true$/,
   "3-paging.md js 1": /^(\S{36} SENT\n?)+$/,
@@ -46,15 +47,26 @@ const EXPECTED_OUTPUT: Record<string, RegExp> = {
 const LIST_FORMS = ["3-paging.md js 1", "3-paging.md ts 1", "listForms ts"];
 
 const readme = readmeSample();
-const documented = [readme, ...guideSamples()];
-const samples = [...documented, ...documentSamples()];
+/** The program that runs each language. Debian has none for C#: test/contract/document.test.ts reads those samples. */
+const PROGRAMS = {
+  bash: "curl",
+  sh: "curl",
+  python: "python3",
+  php: "php",
+  java: "java",
+  js: "node",
+  ts: "node",
+} as const;
+type Program = Sample & { language: keyof typeof PROGRAMS };
+const isProgram = (sample: Sample): sample is Program => sample.language in PROGRAMS;
+
+const documented = [readme, ...guideSamples()].filter(isProgram);
+const samples = [...documented, ...documentSamples().filter(isProgram)];
 
 /** With curl a response that is not an error; from a program, whose client throws for errors, anything. */
 const isOutputOfOperation = (output: string, { language }: Sample) =>
   language === "bash" ? !("code" in JSON.parse(output)) : output !== "";
 
-/** The program that runs each language. */
-const PROGRAMS = { bash: "curl", sh: "curl", python: "python3", php: "php", js: "node", ts: "node" } as const;
 const isInstalled = (program: string) => program === "node" || spawnSync(program, ["--version"]).status === 0;
 const installedPrograms = new Set<string>(Object.values(PROGRAMS).filter(isInstalled));
 const skipNote = (program: string) =>
@@ -88,7 +100,7 @@ beforeAll(async () => {
 const fileOf = ({ name }: Sample, extension: string) => join(folder, `${name.replaceAll(/\W+/g, "-")}.${extension}`);
 
 /** Runs a sample with these variables besides `env`, and returns its output. */
-async function runSample(sample: Sample, variables: Record<string, string> = {}): Promise<string> {
+async function runSample(sample: Program, variables: Record<string, string> = {}): Promise<string> {
   let { source } = sample;
   for (const [shown, real] of Object.entries(ids)) source = source.replaceAll(shown, real);
   const [program, ...args] = await prepareCommand({ ...sample, source });
@@ -100,14 +112,15 @@ async function runSample(sample: Sample, variables: Record<string, string> = {})
 /** Samples that end with an error if the response is one. The other guides show how to handle errors. */
 const checksStatus = ({ name }: Sample) => !/^(README|[2-7]-)/.test(name);
 
-async function prepareCommand(sample: Sample): Promise<[string, ...string[]]> {
+async function prepareCommand(sample: Program): Promise<[string, ...string[]]> {
   const { language } = sample;
-  const extension = { bash: "sh", sh: "sh", python: "py", php: "php", js: "mjs", ts: "ts" }[language];
+  const extension = { bash: "sh", sh: "sh", python: "py", php: "php", java: "java", js: "mjs", ts: "ts" }[language];
   const file = fileOf(sample, extension);
   await writeFile(file, sample.source);
   if (language === "bash" || language === "sh") return ["sh", "-eu", file];
   if (language === "python") return ["python3", file];
   if (language === "php") return ["php", "-d", "display_errors=stderr", file];
+  if (language === "java") return ["java", file];
   if (language === "js") return [process.execPath, file];
   return [process.execPath, await bundleWithSdk(file)];
 }

@@ -140,6 +140,7 @@ const EXAMPLES = `import {
   declare const client: GuestForms, input: FormInput, form: FormV1, id: string, listingId: string, secret: string;
   declare const booking: { id: number }, host: { apiKey: string }, response: FetchResponse;
   declare const signal: AbortSignalLike, listener: () => void;
+  declare let mark: string | undefined;
   ${examples.map((body, n) => `async function example${n}() { ${body} }`).join("\n")}`;
 
 const folder = await makeTempFolder("sdk-documentation");

@@ -1,4 +1,4 @@
-import type { FormInput, FormV1, Listing } from "../../sdk/src/index.js";
+import type { FormInput, FormListParams, FormV1, Listing } from "../../sdk/src/index.js";
 import { compare, stay } from "./fake-worlds.js";
 
 // The life of a booking: its id, changes, and its end.
@@ -108,6 +108,50 @@ await compare({
       await see(client.forms.create(stay(loft, { externalId: "a" }), { idempotencyKey }));
     await see(client.forms.create(stay(loft, other), { idempotencyKey: "bound" }));
     await see(client.forms.list());
+  },
+  async filters({ client, addListing, setStatus }, see) {
+    const [loft, flat] = [await addListing({}), await addListing({})];
+    const forms: FormV1[] = [];
+    for (const day of [1, 2, 3, 4]) {
+      const dates = { checkInDate: `2030-07-0${day}T15:00:00Z`, checkOutDate: "2030-07-20T10:00:00Z" };
+      const externalId = day === 4 ? null : `booking-${day % 2}`;
+      forms.push(await client.forms.create(stay(day === 2 ? flat : loft, { ...dates, externalId })));
+    }
+    const [first, second, third] = forms as [FormV1, FormV1, FormV1];
+    await setStatus(second, "COMPLETED");
+    await see(client.forms.retrieve(second.id));
+    await client.forms.update(third.id, stay(loft, { numberOfGuests: 3, externalId: "booking-3" }));
+    const { updatedAt } = await client.forms.retrieve(third.id);
+    const filters = [
+      { status: "SENT" },
+      { status: "CANCELLED" },
+      { externalId: "booking-1" },
+      { externalId: " booking-1 " },
+      { externalId: "Booking-1" },
+      { updatedSince: first.updatedAt },
+      { updatedSince: new Date(Date.parse(updatedAt) + 1) },
+      { updatedSince: "2099-01-01T00:00:00Z" },
+      { checkInFrom: "2030-07-02T15:00:00Z", checkInTo: "2030-07-04T17:00:00+02:00" },
+      { checkInFrom: new Date("2030-07-02T15:00:00.001Z") },
+      { checkInTo: "2030-07-02T15:00Z" },
+      { listingId: loft.id, status: "SENT", checkInFrom: "2030-07-01T15:00:00Z", checkInTo: "2030-07-02T00:00:00Z" },
+      { status: "UNKNOWN" },
+      { status: "" },
+      { externalId: "" },
+      { externalId: "a\u0000" },
+      { updatedSince: "2030-07-02" },
+      { updatedSince: "2030-07-02T15:00:00 02:00" },
+      { checkInFrom: "2030-07-02T15:00:00Z", checkInTo: "2030-07-02T15:00:00Z" },
+      { checkInFrom: "x", checkInTo: "y", status: "z", listingId: "none", limit: "a" },
+      { checkInDate: "2030-07-02T15:00:00Z", updatedsince: "x" },
+    ];
+    for (const filter of filters) await see(client.forms.list(filter as FormListParams));
+    const page = await client.forms.list({ status: "SENT", limit: 1 });
+    await see(page.nextPage());
+    await see(client.forms.list({ cursor: page.nextCursor ?? "" }));
+    await see(client.forms.list({ status: "COMPLETED", cursor: page.nextCursor ?? "" }));
+    for await (const { id } of client.forms.changesSince(second.createdAt, { listingId: flat.id }))
+      await see(client.forms.retrieve(id));
   },
   async "cancelling with forms.cancel"({ client, readOnly, addListing }, see) {
     const loft = await addListing({});

@@ -77,6 +77,7 @@ test.each<[keyof Settings, string, unknown]>([
   ["OTEL_SDK_DISABLED", "False", false],
   ["OTEL_TRACES_SAMPLER_ARG", ".25", 0.25],
   ["APP_SECRETS", `${"a".repeat(32)} , ${"b".repeat(40)}`, ["a".repeat(32), "b".repeat(40)]],
+  ["PUBLIC_URL", "https://forms.example.com:8443", "https://forms.example.com:8443"],
   ["CORS_ORIGINS", "https://a.example, http://b.test:5173", ["https://a.example", "http://b.test:5173"]],
   ["CORS_ORIGINS", "*", ["*"]],
   ["CONSOLE_HOSTS", "Console.example.com , gateway-1", ["console.example.com", "gateway-1"]],
@@ -100,6 +101,9 @@ describe("invalid settings", () => {
     ["LOG_LEVEL", "loud", "fatal, error, warn, info, debug, trace or silent"],
     ["FORM_URL_TEMPLATE", "https://x.example/", TEMPLATE],
     ["FORM_URL_TEMPLATE", "javascript:{publicId}", TEMPLATE],
+    ...["https://a.example/", "https://a.example/forms", "ftp://a.example", "a.example"].map((url) => [
+      ...["PUBLIC_URL", url, "an http or https origin such as https://forms.example.com, without a path"],
+    ]),
     ["CORS_ORIGINS", "https://a.example/", ORIGINS],
     ["CORS_ORIGINS", "a.example", ORIGINS],
     ...[

@@ -207,6 +207,7 @@ describe("a session", () => {
     expect(Object.fromEntries(shown.map(({ name, setting }) => [name, setting]))).toMatchObject({
       TimeZone: "UTC",
       plan_cache_mode: "force_generic_plan",
+      jit: "off",
       statement_timeout: "5000",
       lock_timeout: "4000",
       idle_in_transaction_session_timeout: "20000",

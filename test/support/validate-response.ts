@@ -87,7 +87,7 @@ export function validateResponse(
   };
   if (!template || !operation || isParserError(body)) {
     // Unknown paths and methods have only the error envelope. OPTIONS has no body.
-    if (status >= 400 && body !== undefined) throwIfAny(findFaults("#/components/schemas/Error", body));
+    if (status >= 400 && body !== undefined) throwIfAny(findFaults("#/components/schemas/ErrorEnvelope", body));
     return;
   }
   const described = operation.responses[String(status)];

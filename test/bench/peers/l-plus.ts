@@ -86,7 +86,7 @@ const toIso = (text: string) => `${text.slice(0, 10)}T${text.slice(11, 19)}.${te
 const pool = new pg.Pool({
   connectionString: settings.databaseUrl,
   max: 10,
-  options: "-c timezone=UTC -c plan_cache_mode=force_generic_plan",
+  options: "-c timezone=UTC -c plan_cache_mode=force_generic_plan -c jit=off",
   types: {
     getTypeParser: (oid: number, format?: "text" | "binary") =>
       oid === TIMESTAMPTZ ? toIso : pg.types.getTypeParser(oid, format as "text"),
