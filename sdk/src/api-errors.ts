@@ -31,7 +31,7 @@ export class ResourceNotFoundError extends ApiError {
   declare readonly code: "RESOURCE_NOT_FOUND";
 }
 
-/** 400 `INVALID_CURSOR`: the cursor was altered, or belongs to another list or `listingId`. List from the start. */
+/** 400 `INVALID_CURSOR`: the cursor was altered, or belongs to another list or other filters. List from the start. */
 export class InvalidCursorError extends ApiError {
   declare readonly code: "INVALID_CURSOR";
 }

@@ -15,8 +15,9 @@ export class FormChanges implements AsyncIterable<FormV1> {
   }
 
   /**
-   * What to pass to the next `changesSince`, ISO 8601 in UTC: the latest `updatedAt`, minus a minute. Until the last form was
-   * yielded, the mark as given: forms come in the order of their creation, so any of the rest may have changed earlier.
+   * What to pass to the next `changesSince`, ISO 8601 in UTC: the latest `updatedAt`, minus the time that the iteration took, minus
+   * a minute. Until the last form was yielded, the mark as given: forms come in the order of their creation, so any of the rest may
+   * have changed earlier.
    */
   get mark(): string | undefined {
     return this.#mark;
@@ -24,12 +25,14 @@ export class FormChanges implements AsyncIterable<FormV1> {
 
   /** Yields the forms, oldest first. */
   async *[Symbol.asyncIterator](): AsyncGenerator<FormV1, void, undefined> {
+    const startedAt = Date.now();
     let latest = "";
     for await (const form of this.#read()) {
       if (form.updatedAt > latest) latest = form.updatedAt;
       yield form;
     }
-    const next = Date.parse(latest) - MARGIN_MS;
+    // A form may have changed after its page was read: at the earliest as long ago as the read took.
+    const next = Date.parse(latest) - MARGIN_MS - Math.max(0, Date.now() - startedAt);
     // Marks never go back. Without a form or a mark, this compares NaN.
     if (latest && !(next <= Date.parse(this.#mark ?? ""))) this.#mark = new Date(next).toISOString();
   }

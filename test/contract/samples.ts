@@ -38,9 +38,18 @@ function samplesIn(markdown: string): Sample[] {
   });
 }
 
-/** Those of the guide about webhooks, named by their heading. */
-export const webhookGuideSamples = (): Sample[] =>
-  read(`../${WEBHOOK_GUIDE}`)
+/** Those of the guide about webhooks. */
+export const webhookGuideSamples = (): Sample[] => samplesByHeading(`../${WEBHOOK_GUIDE}`);
+
+/** The programs of the guide with recipes. */
+export const recipeSamples = (): Sample[] => samplesByHeading("docs/guides/7-recipes.md");
+
+/** The bookings that the recipe `Sync bookings` reads. */
+export const recipeBookings = (): string => /^```json\n(.*?)^```$/ms.exec(read("docs/guides/7-recipes.md"))?.[1] ?? "";
+
+/** Named by their heading, language and number. */
+const samplesByHeading = (path: string): Sample[] =>
+  read(path)
     .split(/^##+ /m)
     .flatMap((section) => {
       const [heading = ""] = section.split("\n");

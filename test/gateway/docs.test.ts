@@ -74,6 +74,15 @@ describe("the pages", () => {
     expect(explained).toEqual([...FORM_STATUSES]);
   });
 
+  it("pages for the operator say so first, and no other page calls the operator's app the reader's", async () => {
+    const forOperator = ["operating", "metrics", "alerts", "internal-tools", "guest-page"].map(
+      (name) => `/docs/${name}`,
+    );
+    for (const path of forOperator) expect(await text(`${path}.md`), path).toMatch(/^# .*\n\nFor the operator[:.] /);
+    for (const path of MARKDOWN_PAGES.filter((page) => !forOperator.includes(page)))
+      expect(await text(`${path}.md`), path).not.toMatch(/your (app|application|operator)\b/i);
+  });
+
   it("a trailing slash redirects to the page", async () => {
     for (const path of PAGES) {
       const answer = await get(`${path}/`);
@@ -156,6 +165,8 @@ describe("the search", async () => {
     ["how do I get the next page of reservations", "/docs/paging"],
     ["where do I get an API token", "/docs/first-request#get-a-key"],
     ["how do I cancel a booking", "/docs/recipes#sync-bookings"],
+    ["which guests arrive tomorrow", "/docs/recipes#who-arrives-tomorrow-and-has-not-registered"],
+    ["what is stored of guests", "/docs/concepts#what-is-stored-of-guests"],
     ["how are callbacks signed", "/docs/webhooks"],
     ["how can I test my code without the service", "/docs/sdk#test-your-program"],
     ["how do I change the dates of a reservation", "/docs/reference#updateForm"],

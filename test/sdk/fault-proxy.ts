@@ -107,7 +107,8 @@ export async function startFaultProxy(gateway: TestGateway) {
   let defaultFault: Fault = passThrough;
 
   const server = createServer(async (request, response) => {
-    const body = await readBody(request);
+    const body = await readBody(request).catch(() => undefined);
+    if (body === undefined) return; // the client was killed while it sent
     const { url: path = "/", method = "GET", headers } = request;
     requests.push({ method, path, headers, body, at: Date.now() });
     const forward = async () => {
