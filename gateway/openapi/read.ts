@@ -17,6 +17,7 @@ export interface Schema {
   description?: string;
   default?: unknown;
   example?: unknown;
+  examples?: unknown[];
   enum?: string[];
   const?: string | boolean;
   anyOf?: Schema[];
