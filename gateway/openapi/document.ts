@@ -94,12 +94,10 @@ function addExample(success: Json, operation: Operation, schemas: Record<string,
 }
 
 function completeParameter(parameter: Parameter, { fields }: Operation): void {
-  const { description, default: fallback, examples } = fields.get(parameter.name) ?? {};
+  const { description, default: fallback } = fields.get(parameter.name) ?? {};
   parameter.schema = tidyRequest(parameter.schema);
   if (description) parameter.description = description;
   if (fallback !== undefined) parameter.schema.default = fallback;
-  // The generator leaves out those of a schema that transforms its value.
-  if (examples) parameter.schema.examples = examples;
   // The parameter itself has the description.
   delete parameter.schema.description;
 }

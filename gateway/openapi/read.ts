@@ -17,7 +17,6 @@ export interface Schema {
   description?: string;
   default?: unknown;
   example?: unknown;
-  examples?: unknown[];
   enum?: string[];
   const?: string | boolean;
   anyOf?: Schema[];

@@ -189,7 +189,6 @@ export const getInput = z.strictObject({ id: formId });
 
 export const knownStatus = z.enum(KNOWN_STATUSES, { error: expected(`one of ${KNOWN_STATUSES.join(", ")}`) });
 
-// Not `example`, which the code samples send.
 const filters = {
   status: knownStatus.meta({ description: "Only return forms in this status.", examples: ["SENT"] }).optional(),
   externalId: clientReference
@@ -200,19 +199,19 @@ const filters = {
       description:
         "Only return forms whose `updatedAt` is this instant or later. To poll for changes, send the latest `updatedAt` seen so far, " +
         "minus 60 seconds.",
-      examples: ["2026-11-21T10:14:30.123Z"],
+      example: "2026-11-21T10:14:30.123Z",
     })
     .optional(),
   checkInFrom: instant
     .meta({
       description: "Only return forms whose `checkInDate` is this instant or later.",
-      examples: ["2027-07-01T00:00:00+02:00"],
+      example: "2027-07-01T00:00:00+02:00",
     })
     .optional(),
   checkInTo: instant
     .meta({
       description: "Only return forms whose `checkInDate` is before this instant. Must be after checkInFrom.",
-      examples: ["2027-07-02T00:00:00+02:00"],
+      example: "2027-07-02T00:00:00+02:00",
     })
     .optional(),
 };

@@ -24,6 +24,11 @@ const RECIPES: Record<string, Recipe> = {
     noticedBy: ["server/permissions", "server/query-plans", "contract/request-catalog"],
   },
   status: { heading: "### Add a status", maxFiles: 4, noticedBy: ["server/form-changes", "server/projections"] },
+  filter: {
+    heading: "### Add a filter of the list of forms",
+    maxFiles: 6,
+    noticedBy: ["server/query-plans", "server/list-plans"],
+  },
   event: { heading: "### Add an event", maxFiles: 6, noticedBy: ["server/webhook-events"] },
   column: { heading: "- **A column**", maxFiles: 2, noticedBy: ["commands/webhooks"] },
   setting: { heading: "- **A setting**", maxFiles: 4, noticedBy: ["server/config"] },

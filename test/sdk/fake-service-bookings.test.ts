@@ -143,7 +143,7 @@ await compare({
       { updatedSince: "2030-07-02T15:00:00 02:00" },
       { checkInFrom: "2030-07-02T15:00:00Z", checkInTo: "2030-07-02T15:00:00Z" },
       { checkInFrom: "x", checkInTo: "y", status: "z", listingId: "none", limit: "a" },
-      { checkInDate: "2030-07-02T15:00:00Z", updatedsince: "x" },
+      { checkInDate: "2030-07-02T15:00:00Z", updatedBefore: "x" },
     ];
     for (const filter of filters) await see(client.forms.list(filter as FormListParams));
     const page = await client.forms.list({ status: "SENT", limit: 1 });
