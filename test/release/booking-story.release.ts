@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
 import type { FormV1 } from "../../sdk/src/index.js";
-import { startFaultProxy } from "../sdk/fault-proxy.js";
+import { errorEnvelope, startFaultProxy } from "../sdk/fault-proxy.js";
 import { afterFile } from "../support/after-file.js";
 import { asOperator, asUser, makeListing } from "../support/factories.js";
 import { startTestGateway } from "../support/gateway.js";
@@ -32,7 +32,7 @@ import { killAtRequest, writeRecipe } from "./recipes.js";
 const { FORM_URL_TEMPLATE } = mailEnv("");
 const ZONES = ["Europe/Berlin", "America/Sao_Paulo", "Australia/Lord_Howe", "America/New_York", "Asia/Tokyo"];
 
-/** A rate limit that each program meets several times, in a window that a test can wait for. */
+/** A rate limit that a fast machine meets, in a window that a test can wait for. */
 const gateway = await startTestGateway({ FORM_URL_TEMPLATE, RATE_LIMIT_MAX: 400, RATE_LIMIT_WINDOW_SECONDS: 4 });
 const services = await gateway.services();
 const operator = asOperator(services);
@@ -53,8 +53,9 @@ async function makeProgram(name: string, apiKey: string, prepare: (folder: strin
   return {
     /** The path of a file in the program's folder. */
     path: (file: string) => join(folder, file),
-    /** Runs it until it ends, and returns the lines of its output, sorted. */
+    /** Runs it until it ends, and returns the lines of its output, sorted. It meets the rate limit on any machine. */
     async run(): Promise<string[]> {
+      proxy.injectNext(errorEnvelope(429, "RATE_LIMITED", { "retry-after": "1" }));
       const { code, stdout, stderr } = await start().done;
       expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
       return stdout.trim().split("\n").filter(Boolean).sort();
@@ -202,6 +203,4 @@ test("400 bookings that are cancelled, rebooked, moved and get their address lat
   const found = await arrivals.run();
   // Unless midnight has passed somewhere: then it is another tomorrow.
   if (days() === today) expect(found).toEqual(missing);
-  const limited = new Set(gateway.log.filter(({ status }) => status === 429).map(({ keyId }) => keyId));
-  expect(limited.size, "both keys met the rate limit").toBeGreaterThanOrEqual(2);
 });
