@@ -1,2 +1,2 @@
 /** Version of this SDK, sent with every request. */
-export const VERSION = "1.0.0";
+export const VERSION = "1.1.0";

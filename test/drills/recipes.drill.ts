@@ -24,11 +24,7 @@ const RECIPES: Record<string, Recipe> = {
     noticedBy: ["server/permissions", "server/query-plans", "contract/request-catalog"],
   },
   status: { heading: "### Add a status", maxFiles: 4, noticedBy: ["server/form-changes", "server/projections"] },
-  filter: {
-    heading: "### Add a filter of the list of forms",
-    maxFiles: 6,
-    noticedBy: ["server/query-plans", "server/list-plans"],
-  },
+  filter: { heading: "### Add a filter of the list of forms", maxFiles: 6, noticedBy: ["server/query-plans"] },
   event: { heading: "### Add an event", maxFiles: 6, noticedBy: ["server/webhook-events"] },
   column: { heading: "- **A column**", maxFiles: 2, noticedBy: ["commands/webhooks"] },
   setting: { heading: "- **A setting**", maxFiles: 4, noticedBy: ["server/config"] },
@@ -38,7 +34,7 @@ const RECIPES: Record<string, Recipe> = {
 interface FileResult {
   name: string;
   status: string;
-  assertionResults: object[];
+  assertionResults: { fullName: string; failureMessages: string[] }[];
 }
 
 const patchOf = (name: string) => join(packageRoot(), "test/drills", `${name}.patch`);
@@ -76,8 +72,8 @@ describe("with all recipes applied", () => {
     for (const name of Object.keys(RECIPES)) await execute("git", "apply", "--3way", ...only, patchOf(name));
   };
 
-  /** Runs these files of `test/`, and returns those with a failure. */
-  async function failingFiles(files: string[]): Promise<string[]> {
+  /** Runs these files of `test/`, and returns what fails in each that has a failure. */
+  async function findFailures(files: string[]): Promise<Record<string, string[]>> {
     const report = join(folder, "report.json");
     const paths = files.map((file) => `test/${file}.test.ts`);
     const args = ["run", "--project", "test", "--reporter=json", `--outputFile=${report}`, ...paths];
@@ -85,7 +81,13 @@ describe("with all recipes applied", () => {
     const { testResults }: { testResults: FileResult[] } = JSON.parse(readFileSync(report, "utf8"));
     expect(testResults.filter(({ assertionResults }) => assertionResults.length > 0)).toHaveLength(files.length);
     const failed = testResults.filter(({ status }) => status === "failed");
-    return files.filter((file) => failed.some(({ name }) => name.endsWith(`test/${file}.test.ts`)));
+    const pairs = failed.map(({ name, assertionResults }) => {
+      const messages = assertionResults.flatMap(({ fullName, failureMessages }) =>
+        failureMessages.map((message) => `${fullName}: ${message}`),
+      );
+      return [files.find((file) => name.endsWith(`test/${file}.test.ts`)) ?? name, messages];
+    });
+    return Object.fromEntries(pairs);
   }
 
   beforeAll(async () => {
@@ -97,7 +99,7 @@ describe("with all recipes applied", () => {
   });
 
   test("the tests that should notice fail until they are changed", async () => {
-    expect((await failingFiles(tests)).toSorted()).toEqual(tests.toSorted());
+    expect(Object.keys(await findFailures(tests)).toSorted()).toEqual(tests.toSorted());
   });
 
   test("it compiles, and passes these tests and those of the public document once they are changed", async () => {
@@ -106,6 +108,6 @@ describe("with all recipes applied", () => {
     await execute("node_modules/.bin/vitest", "run", "--project", "test", "server/query-plans", "--update");
     const ofDocument = ["contract/breaking-changes", "contract/document", "sdk/documentation"];
     const all = [...tests, ...ofDocument];
-    expect(await failingFiles(all)).toEqual([]);
+    expect(await findFailures(all)).toEqual({});
   });
 });

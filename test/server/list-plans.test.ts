@@ -36,8 +36,8 @@ const INDEXES = {
     inScope: ["scoped_forms_pkey"],
     amongNext: ["scoped_forms_pkey"],
     amongStatus: ["forms_status_created_at_id_idx", "scoped_forms_pkey"],
-    onListing: ["forms_listing_idx"],
-    byListing: ["forms_listing_idx"],
+    onListing: ["forms_listing_"],
+    byListing: ["forms_listing_"],
     withRareStatus: ["forms_status_created_at_id_idx"],
     withExternalId: ["forms_external_id_idx"],
     updatedSince: ["forms_updated_idx"],
@@ -48,8 +48,8 @@ const INDEXES = {
     inStatus: ["forms_status_created_at_id_idx"],
     inScope: ["scoped_forms_pkey"],
     amongStatus: ["forms_status_created_at_id_idx", "scoped_forms_pkey"],
-    onListing: ["forms_listing_idx"],
-    byListing: ["forms_listing_idx"],
+    onListing: ["forms_listing_"],
+    byListing: ["forms_listing_"],
     onDay: ["forms_check_in_date_idx"],
   } satisfies Record<keyof typeof NEWEST, string[]>,
 };
@@ -103,10 +103,10 @@ describe.each([
   test.each(STATEMENTS)("$name reads ranges of $indexes", async ({ statement, indexes }) => {
     const nodes = await explain(statement);
     expect(nodes.map(describeNode).filter((node) => UNBOUNDED.test(node))).toEqual([]);
-    expect(nodes.map((node) => node["Index Name"])).toEqual(expect.arrayContaining(indexes));
+    expect(indexes.filter((index) => !nodes.some((node) => node["Index Name"]?.startsWith(index)))).toEqual([]);
     const fetches = nodes
-      .filter((node) => node["Index Name"] === "forms_listing_idx")
+      .filter((node) => node["Index Name"]?.startsWith("forms_listing_"))
       .map((node) => node["Heap Fetches"]);
-    if (state === "after VACUUM" && indexes.includes("forms_listing_idx")) expect(fetches).toEqual([0]);
+    if (state === "after VACUUM" && indexes.includes("forms_listing_")) expect(fetches).toEqual([0]);
   });
 });

@@ -187,6 +187,49 @@ export const filters: Row[] = [
   ["a listingId sent twice", `/v1/forms?listingId=${ID.listing}&listingId=${ID.listing}`, invalid("listingId")],
   ["a misspelled listingId", `/v1/forms?listingid=${ID.listing}`, invalid("listingid")],
   ["a listingId on the list of listings", `/v1/listings?listingId=${ID.listing}`, invalid("listingId")],
+  ...words("SENT COMPLETED CANCELLED").map((status): Row => [`the status ${status}`, `/v1/forms?status=${status}`, ok]),
+  ...["", "UNKNOWN", "sent", "SENT,COMPLETED", "NOT_PUBLIC", "%00"].map(
+    (status): Row => [`no known status: “${status}”`, `/v1/forms?status=${status}`, invalid("status")],
+  ),
+  ...["booking-1", "%20a%20", "%25", "%C3%BC", "a".repeat(255)].map(
+    (id): Row => [`the external id ${id}`, `/v1/forms?externalId=${id}`, ok],
+  ),
+  ...["", "%20", "%00", "%E2%80%AE", "a".repeat(256)].map(
+    (id): Row => [`no external id: “${id}”`, `/v1/forms?externalId=${id}`, invalid("externalId")],
+  ),
+  ...words("updatedSince checkInFrom checkInTo").flatMap((name): Row[] => [
+    ...["2027-07-01T15:00:00Z", "2027-07-01T15:00:00.123456%2B02:00", "2027-07-01T15:00-11:30"].map(
+      (instant): Row => [`${name} ${instant}`, `/v1/forms?${name}=${instant}`, ok],
+    ),
+    ...[
+      "",
+      "2027-07-01",
+      "2027-07-01T15:00:00",
+      "2027-07-01T15:00:00+02:00",
+      "2027-02-31T00:00:00Z",
+      "1782918000",
+      "now",
+    ].map(
+      (instant): Row => [`${name} that is no instant: “${instant}”`, `/v1/forms?${name}=${instant}`, invalid(name)],
+    ),
+    [`${name} sent twice`, `/v1/forms?${name}=2027-07-01T15:00Z&${name}=2027-07-01T15:00Z`, invalid(name)],
+    [`${name} of listings`, `/v1/listings?${name}=2027-07-01T15:00Z`, invalid(name)],
+  ]),
+  [
+    "an empty range of arrivals",
+    "/v1/forms?checkInFrom=2027-07-01T15:00Z&checkInTo=2027-07-01T15:00Z",
+    invalid("checkInTo"),
+  ],
+  [
+    "several wrong filters",
+    "/v1/forms?checkInTo=x&status=x&externalId=&listingId=x",
+    invalid("listingId", "status", "externalId", "checkInTo"),
+  ],
+  [
+    "all filters",
+    `/v1/forms?listingId=${ID.listing}&status=SENT&externalId=a&updatedSince=2027-07-01T15:00Z&checkInFrom=2027-07-01T15:00Z&checkInTo=2027-07-02T15:00Z`,
+    ok,
+  ],
   ["a query on a fetch is ignored", `/v1/forms/${ID.form}?limit=x&id=${ID.missing}&a[]=%zz`, ok],
   ["a query on a create is ignored", post(stay(), `/v1/forms?listingId=${ID.otherHolderListing}&cursor=`), created],
   ["a query on an update is ignored", put(stay(), `/v1/forms/${ID.form}?id=${ID.missing}`), ok],
