@@ -6,12 +6,12 @@ export const SUMMARY = "Register the guests of short-term rentals: one form per 
 /** The introduction of the reference. */
 export const PROSE = `- **Scope.** A key has access to the listings on which its holder is an owner or writer, and to their forms. Everything else behaves as if it did not exist.
 - **Safe retries.** Creating a form is idempotent: repeat a request whenever you missed the response, and you get the original form.
-- **Errors** have one envelope. Branch on \`code\`, never on \`message\`. Quote \`correlationId\` when you contact support.
+- **Errors** have one envelope. Branch on \`code\`, never on \`message\`. Quote \`correlationId\` when you contact the operator.
 - **Versioning.** New fields and new enumerated values may be added within \`/v1\`: ignore what you do not know.`;
 
 const HEADERS: Record<string, Json> = {
   "X-Correlation-Id": {
-    description: "Unique id of this response. Quote it when you contact support.",
+    description: "Unique id of this response. Quote it when you contact the operator.",
     required: true,
     schema: { type: "string", format: "uuid", maxLength: 36 },
     example: "0d2f9c1a-4c0e-4d64-9a52-0c5b8d9a8b1f",
@@ -96,7 +96,7 @@ const ERROR_ENVELOPE: Json = {
       type: "string",
       format: "uuid",
       maxLength: 36,
-      description: "Unique id of this response. Quote it when you contact support.",
+      description: "Unique id of this response. Quote it when you contact the operator.",
       example: "0d2f9c1a-4c0e-4d64-9a52-0c5b8d9a8b1f",
     },
     errors: {

@@ -183,7 +183,7 @@ export interface FormFilters {
   externalId?: string | undefined;
   /**
    * Only return forms whose `updatedAt` is this instant or later. To poll for changes, send the latest
-   * `updatedAt` seen so far, minus 60 seconds.
+   * `updatedAt` in the pages of the read before, minus the time that it took, minus 60 seconds.
    */
   updatedSince?: Date | string | undefined;
   /** Only return forms whose `checkInDate` is this instant or later. */

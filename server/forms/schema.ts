@@ -197,8 +197,8 @@ const filters = {
   updatedSince: instant
     .meta({
       description:
-        "Only return forms whose `updatedAt` is this instant or later. To poll for changes, send the latest `updatedAt` seen so far, " +
-        "minus 60 seconds.",
+        "Only return forms whose `updatedAt` is this instant or later. To poll for changes, send the latest `updatedAt` in the pages of " +
+        "the read before, minus the time that it took, minus 60 seconds.",
       example: "2026-11-21T10:14:30.123Z",
     })
     .optional(),
