@@ -16,7 +16,7 @@ export class FormChanges implements AsyncIterable<FormV1> {
 
   /**
    * What to pass to the next `changesSince`, ISO 8601 in UTC: the latest `updatedAt`, minus the time that the iteration took, minus
-   * a minute. Until the last form was yielded, the mark as given: forms come in the order of their creation, so any of the rest may
+   * a minute. Until the iteration has ended, the mark as given: forms come in the order of their creation, so any of the rest may
    * have changed earlier.
    */
   get mark(): string | undefined {

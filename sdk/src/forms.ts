@@ -157,10 +157,11 @@ export class Forms {
 
   /**
    * The forms that changed since `mark`, and the mark to keep for the next call: `GET /v1/forms`. Without a mark, all forms.
-   * Forms that changed in the minute before the mark come again. A form that left the key's scope does not come, nor does one
-   * that a new membership brought in: from time to time, read all forms.
+   * Those of the last minute come again each time, until a later change moves the mark. A form that left the key's scope, or
+   * that does not match the filters anymore, does not come, nor does one that a new membership brought in: from time to time,
+   * read all forms.
    *
-   * @throws the errors of {@link Forms.list}.
+   * @throws the errors of {@link Forms.list}; {@link GuestFormsError} at once if `mark` is an invalid Date.
    *
    * @example
    * ```ts
@@ -170,11 +171,11 @@ export class Forms {
    * ```
    */
   changesSince(
-    mark?: Date | string,
+    mark?: Date | string | null,
     filters?: Omit<FormFilters, "updatedSince">,
     options?: RequestOptions,
   ): FormChanges {
-    const { updatedSince } = withIsoStrings({ updatedSince: mark });
+    const updatedSince = withIsoStrings({ mark }).mark ?? undefined;
     return new FormChanges(updatedSince, () => this.list({ limit: 100, ...filters, updatedSince }, options));
   }
 }

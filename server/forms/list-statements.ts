@@ -1,89 +1,37 @@
 import { GRANTS_SCOPE } from "../access/scope.js";
-import type { Sql, SqlValue } from "../database/db.js";
 import { NONE_IN_FLIGHT } from "../database/in-flight-creates.js";
 import { ON_PRIMARY } from "../database/primary.js";
+import { type Builder, buildStatement, type ORDERS } from "./list-builder.js";
 import { FORM_COLUMNS, type FormRow, UPDATED_AT } from "./queries.js";
 
 // The statements of the lists of forms: those in a user's scope, oldest first, and all, newest first. Each has a source of forms in
-// the order of the list, which reads only indexes until it knows the page. `select-list.ts` chooses the source. What each costs is
-// in gateway/docs/performance.md.
-
-const TYPES = {
-  userId: "uuid",
-  afterCreatedAt: "timestamptz",
-  afterId: "uuid",
-  take: "int",
-  /** LIST_SETTLE_SECONDS. */
-  settleSeconds: "int",
-  listingId: "uuid",
-  status: "text",
-  externalId: "text",
-  updatedSince: "timestamptz",
-  checkInFrom: "timestamptz",
-  checkInTo: "timestamptz",
-  checkInDay: "date",
-  /** Lower-case names of the time zones that the database knows. */
-  timeZones: "text[]",
-  /** More rows than a table has. */
-  all: "bigint",
-} as const;
-
-type ParameterName = keyof typeof TYPES;
-
-export type ListParameters = { [Name in ParameterName]?: SqlValue };
-
-/** What a source is built with. */
-interface Builder {
-  /** Placeholder of a parameter. */
-  $: (name: ParameterName) => string;
-  /** Condition: after the cursor. */
-  after: (createdAt: string, id: string) => string;
-  /** `ORDER BY` these. */
-  sorted: (createdAt: string, id: string) => string;
-}
+// the order of the list. `select-list.ts` chooses the source; gateway/docs/performance.md says what each reads.
 
 /** SQL that selects `created_at` and `id` of forms. */
 type Source = (builder: Builder) => string;
 
-export interface ListStatement<Row extends FormRow> {
-  read(sql: Sql, parameters: ListParameters): Promise<Row[]>;
-}
-
-function prepare<Row extends FormRow>(
+const page = <Row extends FormRow>(
   name: string,
-  { comparison, direction }: { comparison: ">" | "<"; direction: "" | " DESC" },
+  order: keyof typeof ORDERS,
   columns: ($: Builder["$"]) => string,
   source: Source,
-): ListStatement<Row> {
-  const names: ParameterName[] = [];
-  const $ = (parameter: ParameterName) => {
-    if (!names.includes(parameter)) names.push(parameter);
-    return `$${names.indexOf(parameter) + 1}::${TYPES[parameter]}`;
-  };
-  const after = (createdAt: string, id: string) =>
-    `(${createdAt}, ${id}) ${comparison} (${$("afterCreatedAt")}, ${$("afterId")})`;
-  const sorted = (createdAt: string, id: string) => `ORDER BY ${createdAt}${direction}, ${id}${direction}`;
+) =>
   // LATERAL with LIMIT looks the forms of the page up one by one; a plain join could read them all.
-  const text = `
-  SELECT ${columns($)}
-  FROM (${source({ $, after, sorted })}
-    ${sorted("created_at", "id")} LIMIT ${$("take")}
+  buildStatement<Row>(
+    name,
+    order,
+    (builder) => `
+  SELECT ${columns(builder.$)}
+  FROM (${source(builder)}
+    ${builder.sorted("created_at", "id")} LIMIT ${builder.$("take")}
   ) page
   CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
   WHERE ${ON_PRIMARY}
-  ${sorted("page.created_at", "page.id")}`;
-  return {
-    read: (sql, parameters) =>
-      sql.query<Row>(
-        name,
-        text,
-        names.map((parameter) => parameters[parameter] ?? null),
-      ),
-  };
-}
+  ${builder.sorted("page.created_at", "page.id")}`,
+  );
 
 // Not coalesce(column = $, true): it would let pass forms whose column is null.
-const ifGiven = ({ $ }: Builder, parameter: ParameterName, comparison: string) =>
+const ifGiven = ({ $ }: Builder, parameter: Parameters<Builder["$"]>[0], comparison: string) =>
   `(${$(parameter)} IS NULL OR ${comparison} ${$(parameter)})`;
 
 /** Condition: form `f` matches the filters. */
@@ -95,6 +43,9 @@ const matches = (builder: Builder) => `${ifGiven(builder, "status", "f.status ="
 
 const listingsInScope = ({ $ }: Builder) =>
   `SELECT m.listing_id FROM memberships m WHERE m.user_id = ${$("userId")} AND ${GRANTS_SCOPE}`;
+
+/** The given listing, if it is in scope. */
+const listingInScope = (builder: Builder) => `${listingsInScope(builder)} AND m.listing_id = ${builder.$("listingId")}`;
 
 /** All forms in scope: one index range of `scoped_forms`, which triggers keep in sync with `memberships`. */
 const inScope: Source = ({ $, after }) => `
@@ -109,6 +60,18 @@ const amongNext: Source = (builder) => `
     FROM (${inScope(builder)} ${builder.sorted("s.created_at", "s.form_id")} LIMIT ${SEARCHED}) s
     CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = s.id LIMIT 1) f
     WHERE ${matches(builder)}`;
+
+/** Of the next forms in the status, those in scope. An incomplete page says nothing about the forms after them. */
+const amongStatus: Source = ({ $, after, sorted }) => `
+    SELECT f.created_at, f.id
+    FROM (
+      SELECT f.created_at, f.id FROM forms f WHERE f.status = ${$("status")} AND ${after("f.created_at", "f.id")}
+      ${sorted("f.created_at", "f.id")} LIMIT ${SEARCHED}
+    ) f
+    CROSS JOIN LATERAL (
+      SELECT FROM scoped_forms s
+      WHERE s.user_id = ${$("userId")} AND s.created_at = f.created_at AND s.form_id = f.id LIMIT 1
+    ) s`;
 
 /**
  * A range of an index, in its order. Not OFFSET 0: without pages that VACUUM has marked, the planner would read the whole range and
@@ -133,37 +96,79 @@ const onListings =
     ) first`;
   };
 
-/**
- * All forms with a rare value, whosever they are, and of these the ones in scope. With IS TRUE the listings are hashed: a join could
- * compare each with each, because the planner expects one row that matches.
- */
-const withRare =
-  (value: (builder: Builder) => string, order: string): Source =>
+/** A filter with an index of its own. */
+interface IndexedValue {
+  isGiven: (builder: Builder) => string;
+  condition: (builder: Builder) => string;
+  order: (builder: Builder) => string;
+}
+
+/** A value whose index is in the order of the list. */
+const inListOrder = (name: "externalId" | "status", column: string): IndexedValue => ({
+  isGiven: ({ $ }) => `${$(name)} IS NOT NULL`,
+  condition: ({ $, after }) => `${column} = ${$(name)} AND ${after("f.created_at", "f.id")}`,
+  order: ({ sorted }) => sorted("f.created_at", "f.id"),
+});
+
+/** By source, those that few forms usually have first. */
+const INDEXED = {
+  withExternalId: inListOrder("externalId", "f.external_id"),
+  updatedSince: {
+    isGiven: ({ $ }) => `${$("updatedSince")} IS NOT NULL`,
+    condition: ({ $ }) => `${UPDATED_AT} >= ${$("updatedSince")}`,
+    order: () => `ORDER BY ${UPDATED_AT}`,
+  },
+  checkingIn: {
+    isGiven: ({ $ }) => `coalesce(${$("checkInFrom")}, ${$("checkInTo")}) IS NOT NULL`,
+    condition: ({ $ }) => `f.check_in_date >= coalesce(${$("checkInFrom")}, '-infinity')
+        AND f.check_in_date < coalesce(${$("checkInTo")}, 'infinity')`,
+    order: () => "ORDER BY f.check_in_date",
+  },
+  withStatus: inListOrder("status", "f.status"),
+} satisfies Record<string, IndexedValue>;
+
+/** All forms with the value, whosever they are, and of these the ones in scope. */
+const withValue =
+  ({ condition, order }: IndexedValue): Source =>
   (builder) =>
     `
     SELECT f.created_at, f.id
-    FROM ${range(builder, `SELECT * FROM forms f WHERE ${value(builder)}`, `ORDER BY ${order}`)} f
+    FROM ${range(builder, `SELECT * FROM forms f WHERE ${condition(builder)}`, order(builder))} f
+    CROSS JOIN LATERAL (${listingsInScope(builder)} AND m.listing_id = f.listing_id LIMIT 1) m
     WHERE ${builder.after("f.created_at", "f.id")}
         AND ${ifGiven(builder, "listingId", "f.listing_id =")}
-        AND ${matches(builder)}
-        AND (f.listing_id IN (${listingsInScope(builder)})) IS TRUE`;
+        AND ${matches(builder)}`;
 
-/** Of the next forms in the status, those in scope. */
-const amongStatus: Source = (builder) => {
-  const { $, after, sorted } = builder;
-  return `
-    SELECT f.created_at, f.id
-    FROM (
-      SELECT f.created_at, f.id FROM forms f WHERE f.status = ${$("status")} AND ${after("f.created_at", "f.id")}
-      ${sorted("f.created_at", "f.id")} LIMIT ${SEARCHED}
-    ) f
-    CROSS JOIN LATERAL (
-      SELECT FROM scoped_forms s
-      WHERE s.user_id = ${$("userId")} AND s.created_at = f.created_at AND s.form_id = f.id LIMIT 1
-    ) s`;
-};
+/** What has few forms: all of the scope or the listing, or those with one of the filters' values; or null. */
+type Few = "all" | keyof typeof INDEXED | null;
 
-/** `mayHavePredecessors`: forms that come before it may still become visible. Null if it is older than LIST_SETTLE_SECONDS, by
+/** Finds what has at most `mostInScope` forms after the cursor, or `mostWithValue`. Each is counted only if those before have more. */
+const findFew = (name: string, order: keyof typeof ORDERS) =>
+  buildStatement<{ few: Few }>(name, order, (builder) => {
+    const { $, after, sorted } = builder;
+    const isFew = (rows: string, most: "mostInScope" | "mostWithValue") =>
+      `NOT EXISTS (${rows} OFFSET ${$(most)} LIMIT 1)`;
+    const scope = `SELECT FROM scoped_forms s WHERE s.user_id = ${$("userId")}
+        AND ${after("s.created_at", "s.form_id")} ${sorted("s.created_at", "s.form_id")}`;
+    const listing = `SELECT FROM forms f WHERE f.listing_id = (${listingInScope(builder)})
+        AND ${after("f.created_at", "f.id")} ${sorted("f.created_at", "f.id")}`;
+    const values = Object.entries<IndexedValue>(INDEXED).map(([source, value]) => {
+      const rows = `SELECT FROM forms f WHERE ${value.condition(builder)} ${value.order(builder)}`;
+      return `WHEN ${value.isGiven(builder)}
+      AND ${isFew(rows, "mostWithValue")} THEN '${source}'`;
+    });
+    return `
+  SELECT CASE
+    WHEN CASE WHEN ${$("listingId")} IS NULL
+      THEN ${isFew(scope, "mostInScope")}
+      ELSE ${isFew(listing, "mostInScope")} END THEN 'all'
+    ${values.join("\n    ")}
+  END AS few
+  WHERE ${ON_PRIMARY}`;
+  });
+
+/**
+ * `mayHavePredecessors`: forms that come before it may still become visible. Null if it is older than LIST_SETTLE_SECONDS, by
  * the database's clock, or if no create was in flight and later ones get a later time.
  */
 export type ListedForm = FormRow & { mayHavePredecessors: true | null };
@@ -173,43 +178,24 @@ const listedColumns = ($: Builder["$"]) => `${FORM_COLUMNS},
     nullif(f.created_at > now() - make_interval(secs => ${$("settleSeconds")})
       AND NOT (f.created_at < now()::timestamptz(3) AND ${NONE_IN_FLIGHT}), false) AS "mayHavePredecessors"`;
 
-const oldest = (name: string, source: Source) =>
-  prepare<ListedForm>(name, { comparison: ">", direction: "" }, listedColumns, source);
+const oldest = (name: string, source: Source) => page<ListedForm>(name, "oldest first", listedColumns, source);
 
 /** A user's forms, oldest first. */
 export const OLDEST = {
   inScope: oldest("forms", inScope),
   amongNext: oldest("forms-among-next", amongNext),
-  onListing: oldest(
-    "forms-on-listing",
-    onListings((builder) => `${listingsInScope(builder)} AND m.listing_id = ${builder.$("listingId")}`),
-  ),
-  byListing: oldest("forms-by-listing", onListings(listingsInScope)),
   amongStatus: oldest("forms-among-status", amongStatus),
-  withRareStatus: oldest(
-    "forms-with-rare-status",
-    withRare(({ $ }) => `f.status = ${$("status")}`, "f.created_at, f.id"),
-  ),
-  withExternalId: oldest(
-    "forms-with-external-id",
-    withRare(({ $ }) => `f.external_id = ${$("externalId")}`, "f.created_at, f.id"),
-  ),
-  updatedSince: oldest(
-    "forms-updated-since",
-    withRare(({ $ }) => `${UPDATED_AT} >= ${$("updatedSince")}`, UPDATED_AT),
-  ),
-  checkingIn: oldest(
-    "forms-checking-in",
-    withRare(
-      ({ $ }) => `f.check_in_date >= coalesce(${$("checkInFrom")}, '-infinity')
-        AND f.check_in_date < coalesce(${$("checkInTo")}, 'infinity')`,
-      "f.check_in_date",
-    ),
-  ),
+  onListing: oldest("forms-on-listing", onListings(listingInScope)),
+  byListing: oldest("forms-by-listing", onListings(listingsInScope)),
+  withExternalId: oldest("forms-with-external-id", withValue(INDEXED.withExternalId)),
+  updatedSince: oldest("forms-updated-since", withValue(INDEXED.updatedSince)),
+  checkingIn: oldest("forms-checking-in", withValue(INDEXED.checkingIn)),
+  withStatus: oldest("forms-with-status", withValue(INDEXED.withStatus)),
 };
 
-const newest = (name: string, source: Source) =>
-  prepare<FormRow>(name, { comparison: "<", direction: " DESC" }, () => FORM_COLUMNS, source);
+export const FEW_OF_OLDEST = findFew("few-forms", "oldest first");
+
+const newest = (name: string, source: Source) => page<FormRow>(name, "newest first", () => FORM_COLUMNS, source);
 
 /** The newest forms in each of these statuses. No index sorts all forms, because it would slow down creates. */
 const inStatuses =
@@ -232,8 +218,8 @@ const existingStatuses = () => `WITH RECURSIVE existing (status) AS (
     )`;
 
 /** Condition: in the scope of the user, if one is given. */
-const inScopeIfGiven = ({ $ }: Builder, listingId: string) => `(${$("userId")} IS NULL OR EXISTS (
-        SELECT FROM memberships m WHERE m.user_id = ${$("userId")} AND ${GRANTS_SCOPE} AND m.listing_id = ${listingId}))`;
+const inScopeIfGiven = (builder: Builder, listingId: string) => `(${builder.$("userId")} IS NULL OR EXISTS (
+        ${listingsInScope(builder)} AND m.listing_id = ${listingId}))`;
 
 // UTC is at most 14 hours behind and 12 hours ahead of a local time. A time zone that the database does not know counts as UTC: it
 // would fail the list.
@@ -261,8 +247,9 @@ export const NEWEST = {
     inStatuses(({ $ }) => `WITH existing (status) AS (SELECT ${$("status")})`),
   ),
   inScope: newest("newest-forms-of-user", inScope),
-  byListing: newest("newest-forms-by-listing", onListings(listingsInScope)),
   amongStatus: newest("newest-forms-among-status", amongStatus),
+  withStatus: newest("newest-forms-with-status", withValue(INDEXED.withStatus)),
+  byListing: newest("newest-forms-by-listing", onListings(listingsInScope)),
   onListing: newest(
     "newest-forms-on-listing",
     onListings((builder) => {
@@ -272,3 +259,5 @@ export const NEWEST = {
   ),
   onDay: newest("newest-forms-on-day", onDay),
 };
+
+export const FEW_OF_NEWEST = findFew("few-newest-forms", "newest first");

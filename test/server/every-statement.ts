@@ -77,7 +77,7 @@ export async function callProcedures(
     await operator.forms.listAll(filter);
     await operator.forms.listAll({ ...filter, status: "SENT" });
   }
-  await operator.forms.listAll({ userId: largeUserId, status: "SENT" });
+  for (const status of ["SENT", "CANCELLED"] as const) await operator.forms.listAll({ userId: largeUserId, status });
   await operator.forms.listAll({ userId, listingId, status: "SENT", checkInDay: "2027-07-01" });
   await user.forms.setStatus({ id: form.id, status: "COMPLETED" });
   await operator.forms.setStatus({ id: form.id, status: "SENT" });

@@ -1,6 +1,9 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Sql } from "../../server/database/db.js";
-import { type ListParameters, OLDEST } from "../../server/forms/list-statements.js";
+import type { ListParameters } from "../../server/forms/list-builder.js";
+import { OLDEST } from "../../server/forms/list-statements.js";
+import type { FormFilters } from "../../server/forms/schema.js";
+import { selectOldestForms } from "../../server/forms/select-list.js";
 import { insertListingsWithForms, listingIdsInScope, makeUserWithForms, readAllPages } from "../support/bulk.js";
 import { asOperator, asUser, catchErrorCode, catchRejectedFields, openTestServices } from "../support/factories.js";
 import { fixedStay } from "../support/stays.js";
@@ -96,39 +99,109 @@ test("the filters are chosen so that most match some forms and not others", asyn
   expect(counts.filter((count) => count > 0 && count < 6000).length).toBeGreaterThan(10);
 });
 
+/** The position after so many forms. */
+async function positionAfter(ids: string[], skipped: number): Promise<[createdAt: string, id: string]> {
+  if (skipped === 0) return ["-infinity", "00000000-0000-0000-0000-000000000000"];
+  const { rows } = await pool.query("SELECT created_at, id FROM forms WHERE id = $1", [ids[skipped - 1]]);
+  return [rows[0].created_at.toISOString(), rows[0].id];
+}
+
+const TAKE = 20;
+
+/** At the start, after some, and so that the last page is not full. */
+const placesIn = (expected: string[]) =>
+  [0, 3, expected.length - 5].filter((count) => count >= 0 && count <= expected.length);
+
 /** The sources that find every form that matches. The others end where they have searched enough. */
-const COMPLETE = [
-  ["byListing", undefined],
-  ["withRareStatus", "status"],
-  ["withExternalId", "externalId"],
-  ["updatedSince", "updatedSince"],
-  ["checkingIn", "checkInFrom"],
-  ["checkingIn", "checkInTo"],
+const SOURCES = [
+  ["byListing", "complete", undefined],
+  ["withStatus", "complete", "status"],
+  ["withExternalId", "complete", "externalId"],
+  ["updatedSince", "complete", "updatedSince"],
+  ["checkingIn", "complete", "checkInFrom"],
+  ["checkingIn", "complete", "checkInTo"],
+  ["amongNext", "its beginning", undefined],
+  ["amongStatus", "its beginning", "status"],
 ] as const;
 
-test.each(COMPLETE)(
-  "the source %s answers every combination with %s alike, wherever the page begins",
-  async (name, needed) => {
-    for (const filters of FILTERS.filter((each) => needed === undefined || needed in each)) {
+test.each(SOURCES)(
+  "the source %s returns the page, %s, with every filter, wherever it begins",
+  async (name, kind, needed) => {
+    const ofSource = (filters: Filters) =>
+      name === "amongStatus" ? Object.keys(filters).join() === "status" : needed === undefined || needed in filters;
+    let found = 0;
+    for (const filters of FILTERS.filter(ofSource)) {
       const expected = await expectedIds(users.large, filters);
-      for (const skipped of [0, 3, expected.length - 1].filter((count) => count >= 0 && count <= expected.length)) {
-        const last = skipped === 0 ? undefined : expected[skipped - 1];
-        const [after] = last
-          ? (await pool.query("SELECT created_at, id FROM forms WHERE id = $1", [last])).rows
-          : [{ created_at: new Date(0), id: "00000000-0000-0000-0000-000000000000" }];
+      for (const skipped of placesIn(expected)) {
+        const [afterCreatedAt, afterId] = await positionAfter(expected, skipped);
         const parameters: ListParameters = {
-          ...{ userId: users.large, afterCreatedAt: after.created_at.toISOString(), afterId: after.id, take: 20 },
-          ...{ settleSeconds: 5, all: "1000000000", ...filters },
+          ...{
+            userId: users.large,
+            afterCreatedAt,
+            afterId,
+            take: TAKE,
+            settleSeconds: 5,
+            all: "1000000000",
+            ...filters,
+          },
         };
-        const rows = await OLDEST[name].read(services.db as Sql, parameters);
-        expect(
-          rows.map(({ id }) => id),
-          JSON.stringify(filters),
-        ).toEqual(expected.slice(skipped, skipped + 20));
+        const ids = (await OLDEST[name].read(services.db as Sql, parameters)).map(({ id }) => id);
+        const page = expected.slice(skipped, skipped + TAKE);
+        expect(ids, JSON.stringify(filters)).toEqual(kind === "complete" ? page : page.slice(0, ids.length));
+        found += ids.length;
       }
     }
+    expect(found).toBeGreaterThan(TAKE);
   },
 );
+
+test("whatever is few or many, the page is the same", async () => {
+  const read = new Set<string>();
+  const sql: Sql = {
+    query: (name, text, values) => {
+      read.add(name);
+      return services.db.query(name, text, values);
+    },
+  };
+  const of = (mostInScope: number, mostWithValue: number) => ({ mostInScope, mostWithValue });
+  const few = [of(0, 0), of(0, 30), of(10_000, 0)];
+  const many = [of(0, 0), of(0, 100_000), of(10_000, 0)];
+  const scope = { userId: users.large, settleSeconds: 5 };
+  for (const filters of FILTERS) {
+    for (const listingId of [undefined, listings[users.large]]) {
+      const expected = await expectedIds(users.large, { ...filters, ...(listingId && { listingId }) });
+      for (const skipped of placesIn(expected)) {
+        const position = await positionAfter(expected, skipped);
+        for (const limits of few.flatMap((first) => many.map((last) => ({ few: first, many: last })))) {
+          const rows = await selectOldestForms(
+            sql,
+            [...position, TAKE],
+            { ...scope, listingId },
+            filters as FormFilters,
+            limits,
+          );
+          expect(
+            rows.map(({ id }) => id),
+            JSON.stringify({ filters, limits }),
+          ).toEqual(expected.slice(skipped, skipped + TAKE));
+        }
+      }
+    }
+  }
+  expect([...read].sort()).toEqual(
+    [
+      ...[
+        "few-forms",
+        "forms-among-next",
+        "forms-among-status",
+        "forms-by-listing",
+        "forms-checking-in",
+        "forms-on-listing",
+      ],
+      ...["forms-updated-since", "forms-with-external-id", "forms-with-status"],
+    ].sort(),
+  );
+});
 
 const ana = () => asUser(services, users.small).forms;
 

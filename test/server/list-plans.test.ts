@@ -1,7 +1,8 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Sql, SqlValue } from "../../server/database/db.js";
 import { openPool } from "../../server/database/pool.js";
-import { type ListParameters, NEWEST, OLDEST } from "../../server/forms/list-statements.js";
+import type { ListParameters } from "../../server/forms/list-builder.js";
+import { FEW_OF_NEWEST, FEW_OF_OLDEST, NEWEST, OLDEST } from "../../server/forms/list-statements.js";
 import { insertListingsWithForms, listingIdsInScope, makeUserWithForms } from "../support/bulk.js";
 import { openTestServices } from "../support/factories.js";
 import { type PlanNode, planNodes } from "../support/recorded-plans.js";
@@ -25,7 +26,13 @@ beforeAll(async () => {
   const listingIds = await listingIdsInScope(services, userId);
   parameters = {
     ...{ userId, afterCreatedAt: "2026-01-01T00:00:01Z", afterId: "00000000-0000-0000-0000-000000000000", take: 51 },
-    ...{ settleSeconds: 5, all: "9223372036854775807", listingId: listingIds[0] ?? "" },
+    ...{
+      mostInScope: 10,
+      mostWithValue: 10,
+      settleSeconds: 5,
+      all: "9223372036854775807",
+      listingId: listingIds[0] ?? "",
+    },
     ...{ status: "SENT", externalId: "ab", updatedSince: "2026-01-01T00:00:00Z", checkInDay: "2026-01-02" },
     ...{ checkInFrom: "2026-01-01T00:00:00Z", checkInTo: "2027-01-01T00:00:00Z", timeZones: ["utc", "europe/berlin"] },
   };
@@ -38,7 +45,7 @@ const INDEXES = {
     amongStatus: ["forms_status_created_at_id_idx", "scoped_forms_pkey"],
     onListing: ["forms_listing_"],
     byListing: ["forms_listing_"],
-    withRareStatus: ["forms_status_created_at_id_idx"],
+    withStatus: ["forms_status_created_at_id_idx"],
     withExternalId: ["forms_external_id_idx"],
     updatedSince: ["forms_updated_idx"],
     checkingIn: ["forms_check_in_date_idx"],
@@ -48,6 +55,7 @@ const INDEXES = {
     inStatus: ["forms_status_created_at_id_idx"],
     inScope: ["scoped_forms_pkey"],
     amongStatus: ["forms_status_created_at_id_idx", "scoped_forms_pkey"],
+    withStatus: ["forms_status_created_at_id_idx"],
     onListing: ["forms_listing_"],
     byListing: ["forms_listing_"],
     onDay: ["forms_check_in_date_idx"],
@@ -55,13 +63,12 @@ const INDEXES = {
 };
 
 const STATEMENTS = [
-  ...Object.entries(OLDEST).map(([name, statement]) => ({
-    name,
-    statement,
-    indexes: INDEXES.oldest[name as "inScope"],
+  ...Object.entries(INDEXES.oldest).map(([name, indexes]) => ({ name, statement: OLDEST[name as "inScope"], indexes })),
+  ...Object.entries(INDEXES.newest).map(([name, indexes]) => ({
+    ...{ name: `newest ${name}`, statement: NEWEST[name as "inScope"], indexes },
   })),
-  ...Object.entries(NEWEST).map(([name, statement]) => ({
-    ...{ name: `newest ${name}`, statement, indexes: INDEXES.newest[name as "inScope"] },
+  ...[FEW_OF_OLDEST, FEW_OF_NEWEST].map((statement, index) => ({
+    ...{ name: `choice ${index}`, statement, indexes: ["forms_listing_"] },
   })),
 ];
 

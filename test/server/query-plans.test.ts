@@ -78,7 +78,9 @@ async function fillTables(plain: Services): Promise<Users> {
 function namesInSource(): string[] {
   const files = readdirSync("server", { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".ts"));
   const calls = files.flatMap((name) => [
-    ...readFileSync(join("server", name), "utf8").matchAll(/\b(?:query(?:<[^(]*>)?|oldest|newest)\(\s*"([a-z-]+)"/g),
+    ...readFileSync(join("server", name), "utf8").matchAll(
+      /\b(?:query(?:<[^(]*>)?|oldest|newest|findFew)\(\s*"([a-z-]+)"/g,
+    ),
   ]);
   return [...new Set(calls.map(([, name = ""]) => name))].sort();
 }

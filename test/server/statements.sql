@@ -57,24 +57,6 @@ DELETE FROM emails WHERE form_id = ANY($1::uuid[]) AND state::text IN ('waiting'
 SELECT f.id::text, f.guest_email, (extract(epoch FROM f.created_at) * 1000)::float8 AS "createdMs" FROM forms f
 WHERE f.guest_email IS NOT NULL AND age(f.xmin) <= age($1::xid8::xid)
 
--- choose-form-source
--- reads: forms by index, scoped_forms by index
-SELECT CASE
-  WHEN CASE WHEN $3::uuid IS NULL
-    THEN NOT EXISTS (SELECT FROM scoped_forms WHERE user_id = $2::uuid ORDER BY created_at, form_id OFFSET $1::int LIMIT 1)
-    ELSE NOT EXISTS (SELECT FROM forms WHERE listing_id = $3::uuid ORDER BY created_at, id OFFSET $1::int LIMIT 1) END THEN 'all'
-  WHEN $4::text IS NOT NULL
-    AND NOT EXISTS (SELECT FROM forms WHERE external_id = $4::text ORDER BY created_at, id OFFSET $1::int LIMIT 1) THEN 'withExternalId'
-  WHEN $5::timestamptz IS NOT NULL
-    AND NOT EXISTS (SELECT FROM forms f WHERE coalesce(f.updated_at, f.created_at) >= $5::timestamptz ORDER BY coalesce(f.updated_at, f.created_at) OFFSET $1::int LIMIT 1) THEN 'updatedSince'
-  WHEN coalesce($6::timestamptz, $7::timestamptz) IS NOT NULL
-    AND NOT EXISTS (SELECT FROM forms WHERE check_in_date >= coalesce($6::timestamptz, '-infinity')
-      AND check_in_date < coalesce($7::timestamptz, 'infinity') ORDER BY check_in_date OFFSET $1::int LIMIT 1) THEN 'checkingIn'
-  WHEN $8::text IS NOT NULL
-    AND NOT EXISTS (SELECT FROM forms WHERE status = $8::text ORDER BY created_at, id OFFSET $1::int LIMIT 1) THEN 'withRareStatus'
-END AS source
-WHERE /* on the primary */ true
-
 -- claim-deliveries
 -- reads: audit_entries by index, forms by index, memberships by index, webhook_deliveries by index, webhook_endpoints by index
 WITH RECURSIVE 
@@ -472,6 +454,46 @@ FROM users t WHERE t.id > $1::uuid AND t.email <> t.id || '@erased.invalid' ORDE
 -- reads: emails by index
 SELECT n.id::text FROM emails n WHERE n.state = 'failed' AND n.state <> 'sent'
 
+-- few-forms
+-- reads: forms by index, memberships by index, scoped_forms by index
+SELECT CASE
+  WHEN CASE WHEN $4::uuid IS NULL
+    THEN NOT EXISTS (SELECT FROM scoped_forms s WHERE s.user_id = $1::uuid
+      AND (s.created_at, s.form_id) > ($2::timestamptz, $3::uuid) ORDER BY s.created_at, s.form_id OFFSET $11::int LIMIT 1)
+    ELSE NOT EXISTS (SELECT FROM forms f WHERE f.listing_id = (SELECT m.listing_id FROM memberships m WHERE m.user_id = $1::uuid AND grants_scope(m.role) AND m.listing_id = $4::uuid)
+      AND (f.created_at, f.id) > ($2::timestamptz, $3::uuid) ORDER BY f.created_at, f.id OFFSET $11::int LIMIT 1) END THEN 'all'
+  WHEN $5::text IS NOT NULL
+    AND NOT EXISTS (SELECT FROM forms f WHERE f.external_id = $5::text AND (f.created_at, f.id) > ($2::timestamptz, $3::uuid) ORDER BY f.created_at, f.id OFFSET $6::int LIMIT 1) THEN 'withExternalId'
+  WHEN $7::timestamptz IS NOT NULL
+    AND NOT EXISTS (SELECT FROM forms f WHERE coalesce(f.updated_at, f.created_at) >= $7::timestamptz ORDER BY coalesce(f.updated_at, f.created_at) OFFSET $6::int LIMIT 1) THEN 'updatedSince'
+  WHEN coalesce($8::timestamptz, $9::timestamptz) IS NOT NULL
+    AND NOT EXISTS (SELECT FROM forms f WHERE f.check_in_date >= coalesce($8::timestamptz, '-infinity')
+      AND f.check_in_date < coalesce($9::timestamptz, 'infinity') ORDER BY f.check_in_date OFFSET $6::int LIMIT 1) THEN 'checkingIn'
+  WHEN $10::text IS NOT NULL
+    AND NOT EXISTS (SELECT FROM forms f WHERE f.status = $10::text AND (f.created_at, f.id) > ($2::timestamptz, $3::uuid) ORDER BY f.created_at, f.id OFFSET $6::int LIMIT 1) THEN 'withStatus'
+END AS few
+WHERE /* on the primary */ true
+
+-- few-newest-forms
+-- reads: forms by index, memberships by index, scoped_forms by index
+SELECT CASE
+  WHEN CASE WHEN $4::uuid IS NULL
+    THEN NOT EXISTS (SELECT FROM scoped_forms s WHERE s.user_id = $1::uuid
+      AND (s.created_at, s.form_id) < ($2::timestamptz, $3::uuid) ORDER BY s.created_at DESC, s.form_id DESC OFFSET $11::int LIMIT 1)
+    ELSE NOT EXISTS (SELECT FROM forms f WHERE f.listing_id = (SELECT m.listing_id FROM memberships m WHERE m.user_id = $1::uuid AND grants_scope(m.role) AND m.listing_id = $4::uuid)
+      AND (f.created_at, f.id) < ($2::timestamptz, $3::uuid) ORDER BY f.created_at DESC, f.id DESC OFFSET $11::int LIMIT 1) END THEN 'all'
+  WHEN $5::text IS NOT NULL
+    AND NOT EXISTS (SELECT FROM forms f WHERE f.external_id = $5::text AND (f.created_at, f.id) < ($2::timestamptz, $3::uuid) ORDER BY f.created_at DESC, f.id DESC OFFSET $6::int LIMIT 1) THEN 'withExternalId'
+  WHEN $7::timestamptz IS NOT NULL
+    AND NOT EXISTS (SELECT FROM forms f WHERE coalesce(f.updated_at, f.created_at) >= $7::timestamptz ORDER BY coalesce(f.updated_at, f.created_at) OFFSET $6::int LIMIT 1) THEN 'updatedSince'
+  WHEN coalesce($8::timestamptz, $9::timestamptz) IS NOT NULL
+    AND NOT EXISTS (SELECT FROM forms f WHERE f.check_in_date >= coalesce($8::timestamptz, '-infinity')
+      AND f.check_in_date < coalesce($9::timestamptz, 'infinity') ORDER BY f.check_in_date OFFSET $6::int LIMIT 1) THEN 'checkingIn'
+  WHEN $10::text IS NOT NULL
+    AND NOT EXISTS (SELECT FROM forms f WHERE f.status = $10::text AND (f.created_at, f.id) < ($2::timestamptz, $3::uuid) ORDER BY f.created_at DESC, f.id DESC OFFSET $6::int LIMIT 1) THEN 'withStatus'
+END AS few
+WHERE /* on the primary */ true
+
 -- find-deliveries
 -- reads: webhook_deliveries by index
 SELECT b.id::text AS "rowId", b.created_at AS "createdAt", b.event_id::text AS id
@@ -695,14 +717,14 @@ FROM (
   SELECT f.created_at, f.id
   FROM (SELECT * FROM forms f WHERE f.check_in_date >= coalesce($2::timestamptz, '-infinity')
       AND f.check_in_date < coalesce($3::timestamptz, 'infinity') ORDER BY f.check_in_date LIMIT $4::bigint) f
-  WHERE (f.created_at, f.id) > ($5::timestamptz, $6::uuid)
-      AND ($7::uuid IS NULL OR f.listing_id = $7::uuid)
-      AND ($8::text IS NULL OR f.status = $8::text)
-      AND ($9::text IS NULL OR f.external_id = $9::text)
-      AND ($10::timestamptz IS NULL OR coalesce(f.updated_at, f.created_at) >= $10::timestamptz)
+  CROSS JOIN LATERAL (SELECT m.listing_id FROM memberships m WHERE m.user_id = $5::uuid AND grants_scope(m.role) AND m.listing_id = f.listing_id LIMIT 1) m
+  WHERE (f.created_at, f.id) > ($6::timestamptz, $7::uuid)
+      AND ($8::uuid IS NULL OR f.listing_id = $8::uuid)
+      AND ($9::text IS NULL OR f.status = $9::text)
+      AND ($10::text IS NULL OR f.external_id = $10::text)
+      AND ($11::timestamptz IS NULL OR coalesce(f.updated_at, f.created_at) >= $11::timestamptz)
       AND ($2::timestamptz IS NULL OR f.check_in_date >= $2::timestamptz)
       AND ($3::timestamptz IS NULL OR f.check_in_date < $3::timestamptz)
-      AND (f.listing_id IN (SELECT m.listing_id FROM memberships m WHERE m.user_id = $11::uuid AND grants_scope(m.role))) IS TRUE
   ORDER BY created_at, id LIMIT $12::int
 ) page
 CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
@@ -751,14 +773,14 @@ FROM pg_current_snapshot() AS s)), false) AS "mayHavePredecessors"
 FROM (
   SELECT f.created_at, f.id
   FROM (SELECT * FROM forms f WHERE coalesce(f.updated_at, f.created_at) >= $2::timestamptz ORDER BY coalesce(f.updated_at, f.created_at) LIMIT $3::bigint) f
-  WHERE (f.created_at, f.id) > ($4::timestamptz, $5::uuid)
-      AND ($6::uuid IS NULL OR f.listing_id = $6::uuid)
-      AND ($7::text IS NULL OR f.status = $7::text)
-      AND ($8::text IS NULL OR f.external_id = $8::text)
+  CROSS JOIN LATERAL (SELECT m.listing_id FROM memberships m WHERE m.user_id = $4::uuid AND grants_scope(m.role) AND m.listing_id = f.listing_id LIMIT 1) m
+  WHERE (f.created_at, f.id) > ($5::timestamptz, $6::uuid)
+      AND ($7::uuid IS NULL OR f.listing_id = $7::uuid)
+      AND ($8::text IS NULL OR f.status = $8::text)
+      AND ($9::text IS NULL OR f.external_id = $9::text)
       AND ($2::timestamptz IS NULL OR coalesce(f.updated_at, f.created_at) >= $2::timestamptz)
-      AND ($9::timestamptz IS NULL OR f.check_in_date >= $9::timestamptz)
-      AND ($10::timestamptz IS NULL OR f.check_in_date < $10::timestamptz)
-      AND (f.listing_id IN (SELECT m.listing_id FROM memberships m WHERE m.user_id = $11::uuid AND grants_scope(m.role))) IS TRUE
+      AND ($10::timestamptz IS NULL OR f.check_in_date >= $10::timestamptz)
+      AND ($11::timestamptz IS NULL OR f.check_in_date < $11::timestamptz)
   ORDER BY created_at, id LIMIT $12::int
 ) page
 CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
@@ -774,22 +796,22 @@ SELECT pg_snapshot_xmin(s) = pg_snapshot_xmax(s) AND age(pg_snapshot_xmax(s)::xi
 FROM pg_current_snapshot() AS s)), false) AS "mayHavePredecessors"
 FROM (
   SELECT f.created_at, f.id
-  FROM (SELECT * FROM forms f WHERE f.external_id = $2::text ORDER BY f.created_at, f.id LIMIT $3::bigint) f
-  WHERE (f.created_at, f.id) > ($4::timestamptz, $5::uuid)
-      AND ($6::uuid IS NULL OR f.listing_id = $6::uuid)
-      AND ($7::text IS NULL OR f.status = $7::text)
+  FROM (SELECT * FROM forms f WHERE f.external_id = $2::text AND (f.created_at, f.id) > ($3::timestamptz, $4::uuid) ORDER BY f.created_at, f.id LIMIT $5::bigint) f
+  CROSS JOIN LATERAL (SELECT m.listing_id FROM memberships m WHERE m.user_id = $6::uuid AND grants_scope(m.role) AND m.listing_id = f.listing_id LIMIT 1) m
+  WHERE (f.created_at, f.id) > ($3::timestamptz, $4::uuid)
+      AND ($7::uuid IS NULL OR f.listing_id = $7::uuid)
+      AND ($8::text IS NULL OR f.status = $8::text)
       AND ($2::text IS NULL OR f.external_id = $2::text)
-      AND ($8::timestamptz IS NULL OR coalesce(f.updated_at, f.created_at) >= $8::timestamptz)
-      AND ($9::timestamptz IS NULL OR f.check_in_date >= $9::timestamptz)
-      AND ($10::timestamptz IS NULL OR f.check_in_date < $10::timestamptz)
-      AND (f.listing_id IN (SELECT m.listing_id FROM memberships m WHERE m.user_id = $11::uuid AND grants_scope(m.role))) IS TRUE
+      AND ($9::timestamptz IS NULL OR coalesce(f.updated_at, f.created_at) >= $9::timestamptz)
+      AND ($10::timestamptz IS NULL OR f.check_in_date >= $10::timestamptz)
+      AND ($11::timestamptz IS NULL OR f.check_in_date < $11::timestamptz)
   ORDER BY created_at, id LIMIT $12::int
 ) page
 CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
 WHERE /* on the primary */ true
 ORDER BY page.created_at, page.id
 
--- forms-with-rare-status
+-- forms-with-status
 -- reads: forms by index, memberships by index
 SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt",
   nullif(f.created_at > now() - make_interval(secs => $1::int)
@@ -798,15 +820,15 @@ SELECT pg_snapshot_xmin(s) = pg_snapshot_xmax(s) AND age(pg_snapshot_xmax(s)::xi
 FROM pg_current_snapshot() AS s)), false) AS "mayHavePredecessors"
 FROM (
   SELECT f.created_at, f.id
-  FROM (SELECT * FROM forms f WHERE f.status = $2::text ORDER BY f.created_at, f.id LIMIT $3::bigint) f
-  WHERE (f.created_at, f.id) > ($4::timestamptz, $5::uuid)
-      AND ($6::uuid IS NULL OR f.listing_id = $6::uuid)
+  FROM (SELECT * FROM forms f WHERE f.status = $2::text AND (f.created_at, f.id) > ($3::timestamptz, $4::uuid) ORDER BY f.created_at, f.id LIMIT $5::bigint) f
+  CROSS JOIN LATERAL (SELECT m.listing_id FROM memberships m WHERE m.user_id = $6::uuid AND grants_scope(m.role) AND m.listing_id = f.listing_id LIMIT 1) m
+  WHERE (f.created_at, f.id) > ($3::timestamptz, $4::uuid)
+      AND ($7::uuid IS NULL OR f.listing_id = $7::uuid)
       AND ($2::text IS NULL OR f.status = $2::text)
-      AND ($7::text IS NULL OR f.external_id = $7::text)
-      AND ($8::timestamptz IS NULL OR coalesce(f.updated_at, f.created_at) >= $8::timestamptz)
-      AND ($9::timestamptz IS NULL OR f.check_in_date >= $9::timestamptz)
-      AND ($10::timestamptz IS NULL OR f.check_in_date < $10::timestamptz)
-      AND (f.listing_id IN (SELECT m.listing_id FROM memberships m WHERE m.user_id = $11::uuid AND grants_scope(m.role))) IS TRUE
+      AND ($8::text IS NULL OR f.external_id = $8::text)
+      AND ($9::timestamptz IS NULL OR coalesce(f.updated_at, f.created_at) >= $9::timestamptz)
+      AND ($10::timestamptz IS NULL OR f.check_in_date >= $10::timestamptz)
+      AND ($11::timestamptz IS NULL OR f.check_in_date < $11::timestamptz)
   ORDER BY created_at, id LIMIT $12::int
 ) page
 CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
@@ -1256,7 +1278,7 @@ FROM (
     AND (f.created_at, f.id) < ($4::timestamptz, $5::uuid)
     AND ($6::text IS NULL OR f.status = $6::text) AND ($7::uuid IS NULL OR f.listing_id = $7::uuid)
     AND ($8::uuid IS NULL OR EXISTS (
-      SELECT FROM memberships m WHERE m.user_id = $8::uuid AND grants_scope(m.role) AND m.listing_id = f.listing_id))
+      SELECT m.listing_id FROM memberships m WHERE m.user_id = $8::uuid AND grants_scope(m.role) AND m.listing_id = f.listing_id))
   ORDER BY created_at DESC, id DESC LIMIT $9::int
 ) page
 CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
@@ -1269,7 +1291,7 @@ SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.e
 FROM (
   SELECT first.created_at, first.id
   FROM (SELECT l.id AS listing_id FROM listings l WHERE l.id = $3::uuid AND ($4::uuid IS NULL OR EXISTS (
-      SELECT FROM memberships m WHERE m.user_id = $4::uuid AND grants_scope(m.role) AND m.listing_id = $3::uuid)) OFFSET 0) listing
+      SELECT m.listing_id FROM memberships m WHERE m.user_id = $4::uuid AND grants_scope(m.role) AND m.listing_id = $3::uuid)) OFFSET 0) listing
   CROSS JOIN LATERAL (
     SELECT f.created_at, f.id FROM (SELECT f.created_at, f.id, f.status, f.external_id, f.updated_at, f.check_in_date FROM forms f
       WHERE f.listing_id = listing.listing_id AND (f.created_at, f.id) < ($1::timestamptz, $2::uuid) ORDER BY f.created_at DESC, f.id DESC LIMIT $5::bigint) f
@@ -1280,6 +1302,26 @@ FROM (
       AND ($10::timestamptz IS NULL OR f.check_in_date < $10::timestamptz)
     ORDER BY f.created_at DESC, f.id DESC LIMIT $11::int
   ) first
+  ORDER BY created_at DESC, id DESC LIMIT $11::int
+) page
+CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
+WHERE /* on the primary */ true
+ORDER BY page.created_at DESC, page.id DESC
+
+-- newest-forms-with-status
+-- reads: forms by index, memberships by index
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt"
+FROM (
+  SELECT f.created_at, f.id
+  FROM (SELECT * FROM forms f WHERE f.status = $1::text AND (f.created_at, f.id) < ($2::timestamptz, $3::uuid) ORDER BY f.created_at DESC, f.id DESC LIMIT $4::bigint) f
+  CROSS JOIN LATERAL (SELECT m.listing_id FROM memberships m WHERE m.user_id = $5::uuid AND grants_scope(m.role) AND m.listing_id = f.listing_id LIMIT 1) m
+  WHERE (f.created_at, f.id) < ($2::timestamptz, $3::uuid)
+      AND ($6::uuid IS NULL OR f.listing_id = $6::uuid)
+      AND ($1::text IS NULL OR f.status = $1::text)
+      AND ($7::text IS NULL OR f.external_id = $7::text)
+      AND ($8::timestamptz IS NULL OR coalesce(f.updated_at, f.created_at) >= $8::timestamptz)
+      AND ($9::timestamptz IS NULL OR f.check_in_date >= $9::timestamptz)
+      AND ($10::timestamptz IS NULL OR f.check_in_date < $10::timestamptz)
   ORDER BY created_at DESC, id DESC LIMIT $11::int
 ) page
 CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
