@@ -127,17 +127,19 @@ const INDEXED = {
   withStatus: inListOrder("status", "f.status"),
 } satisfies Record<string, IndexedValue>;
 
-/** All forms with the value, whosever they are, and of these the ones in scope. */
+/** All forms with the value, whosever they are, in the order of the list, and of these the ones in scope. */
 const withValue =
   ({ condition, order }: IndexedValue): Source =>
-  (builder) =>
-    `
-    SELECT f.created_at, f.id
-    FROM ${range(builder, `SELECT * FROM forms f WHERE ${condition(builder)}`, order(builder))} f
-    CROSS JOIN LATERAL (${listingsInScope(builder)} AND m.listing_id = f.listing_id LIMIT 1) m
-    WHERE ${builder.after("f.created_at", "f.id")}
-        AND ${ifGiven(builder, "listingId", "f.listing_id =")}
+  (builder) => {
+    const forms = range(builder, `SELECT * FROM forms f WHERE ${condition(builder)}`, order(builder));
+    const matching = `SELECT f.created_at, f.id, f.listing_id FROM ${forms} f
+      WHERE ${builder.after("f.created_at", "f.id")} AND ${ifGiven(builder, "listingId", "f.listing_id =")}
         AND ${matches(builder)}`;
+    return `
+    SELECT f.created_at, f.id
+    FROM ${range(builder, matching, builder.sorted("f.created_at", "f.id"))} f
+    CROSS JOIN LATERAL (${listingsInScope(builder)} AND m.listing_id = f.listing_id LIMIT 1) m`;
+  };
 
 /** What has few forms: all of the scope or the listing, or those with one of the filters' values; or null. */
 type Few = "all" | keyof typeof INDEXED | null;

@@ -715,16 +715,15 @@ SELECT pg_snapshot_xmin(s) = pg_snapshot_xmax(s) AND age(pg_snapshot_xmax(s)::xi
 FROM pg_current_snapshot() AS s)), false) AS "mayHavePredecessors"
 FROM (
   SELECT f.created_at, f.id
-  FROM (SELECT * FROM forms f WHERE f.check_in_date >= coalesce($2::timestamptz, '-infinity')
+  FROM (SELECT f.created_at, f.id, f.listing_id FROM (SELECT * FROM forms f WHERE f.check_in_date >= coalesce($2::timestamptz, '-infinity')
       AND f.check_in_date < coalesce($3::timestamptz, 'infinity') ORDER BY f.check_in_date LIMIT $4::bigint) f
-  CROSS JOIN LATERAL (SELECT m.listing_id FROM memberships m WHERE m.user_id = $5::uuid AND grants_scope(m.role) AND m.listing_id = f.listing_id LIMIT 1) m
-  WHERE (f.created_at, f.id) > ($6::timestamptz, $7::uuid)
-      AND ($8::uuid IS NULL OR f.listing_id = $8::uuid)
-      AND ($9::text IS NULL OR f.status = $9::text)
-      AND ($10::text IS NULL OR f.external_id = $10::text)
-      AND ($11::timestamptz IS NULL OR coalesce(f.updated_at, f.created_at) >= $11::timestamptz)
+    WHERE (f.created_at, f.id) > ($5::timestamptz, $6::uuid) AND ($7::uuid IS NULL OR f.listing_id = $7::uuid)
+      AND ($8::text IS NULL OR f.status = $8::text)
+      AND ($9::text IS NULL OR f.external_id = $9::text)
+      AND ($10::timestamptz IS NULL OR coalesce(f.updated_at, f.created_at) >= $10::timestamptz)
       AND ($2::timestamptz IS NULL OR f.check_in_date >= $2::timestamptz)
-      AND ($3::timestamptz IS NULL OR f.check_in_date < $3::timestamptz)
+      AND ($3::timestamptz IS NULL OR f.check_in_date < $3::timestamptz) ORDER BY f.created_at, f.id LIMIT $4::bigint) f
+  CROSS JOIN LATERAL (SELECT m.listing_id FROM memberships m WHERE m.user_id = $11::uuid AND grants_scope(m.role) AND m.listing_id = f.listing_id LIMIT 1) m
   ORDER BY created_at, id LIMIT $12::int
 ) page
 CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
@@ -772,15 +771,14 @@ SELECT pg_snapshot_xmin(s) = pg_snapshot_xmax(s) AND age(pg_snapshot_xmax(s)::xi
 FROM pg_current_snapshot() AS s)), false) AS "mayHavePredecessors"
 FROM (
   SELECT f.created_at, f.id
-  FROM (SELECT * FROM forms f WHERE coalesce(f.updated_at, f.created_at) >= $2::timestamptz ORDER BY coalesce(f.updated_at, f.created_at) LIMIT $3::bigint) f
-  CROSS JOIN LATERAL (SELECT m.listing_id FROM memberships m WHERE m.user_id = $4::uuid AND grants_scope(m.role) AND m.listing_id = f.listing_id LIMIT 1) m
-  WHERE (f.created_at, f.id) > ($5::timestamptz, $6::uuid)
-      AND ($7::uuid IS NULL OR f.listing_id = $7::uuid)
-      AND ($8::text IS NULL OR f.status = $8::text)
-      AND ($9::text IS NULL OR f.external_id = $9::text)
+  FROM (SELECT f.created_at, f.id, f.listing_id FROM (SELECT * FROM forms f WHERE coalesce(f.updated_at, f.created_at) >= $2::timestamptz ORDER BY coalesce(f.updated_at, f.created_at) LIMIT $3::bigint) f
+    WHERE (f.created_at, f.id) > ($4::timestamptz, $5::uuid) AND ($6::uuid IS NULL OR f.listing_id = $6::uuid)
+      AND ($7::text IS NULL OR f.status = $7::text)
+      AND ($8::text IS NULL OR f.external_id = $8::text)
       AND ($2::timestamptz IS NULL OR coalesce(f.updated_at, f.created_at) >= $2::timestamptz)
-      AND ($10::timestamptz IS NULL OR f.check_in_date >= $10::timestamptz)
-      AND ($11::timestamptz IS NULL OR f.check_in_date < $11::timestamptz)
+      AND ($9::timestamptz IS NULL OR f.check_in_date >= $9::timestamptz)
+      AND ($10::timestamptz IS NULL OR f.check_in_date < $10::timestamptz) ORDER BY f.created_at, f.id LIMIT $3::bigint) f
+  CROSS JOIN LATERAL (SELECT m.listing_id FROM memberships m WHERE m.user_id = $11::uuid AND grants_scope(m.role) AND m.listing_id = f.listing_id LIMIT 1) m
   ORDER BY created_at, id LIMIT $12::int
 ) page
 CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
@@ -796,15 +794,14 @@ SELECT pg_snapshot_xmin(s) = pg_snapshot_xmax(s) AND age(pg_snapshot_xmax(s)::xi
 FROM pg_current_snapshot() AS s)), false) AS "mayHavePredecessors"
 FROM (
   SELECT f.created_at, f.id
-  FROM (SELECT * FROM forms f WHERE f.external_id = $2::text AND (f.created_at, f.id) > ($3::timestamptz, $4::uuid) ORDER BY f.created_at, f.id LIMIT $5::bigint) f
-  CROSS JOIN LATERAL (SELECT m.listing_id FROM memberships m WHERE m.user_id = $6::uuid AND grants_scope(m.role) AND m.listing_id = f.listing_id LIMIT 1) m
-  WHERE (f.created_at, f.id) > ($3::timestamptz, $4::uuid)
-      AND ($7::uuid IS NULL OR f.listing_id = $7::uuid)
-      AND ($8::text IS NULL OR f.status = $8::text)
+  FROM (SELECT f.created_at, f.id, f.listing_id FROM (SELECT * FROM forms f WHERE f.external_id = $2::text AND (f.created_at, f.id) > ($3::timestamptz, $4::uuid) ORDER BY f.created_at, f.id LIMIT $5::bigint) f
+    WHERE (f.created_at, f.id) > ($3::timestamptz, $4::uuid) AND ($6::uuid IS NULL OR f.listing_id = $6::uuid)
+      AND ($7::text IS NULL OR f.status = $7::text)
       AND ($2::text IS NULL OR f.external_id = $2::text)
-      AND ($9::timestamptz IS NULL OR coalesce(f.updated_at, f.created_at) >= $9::timestamptz)
-      AND ($10::timestamptz IS NULL OR f.check_in_date >= $10::timestamptz)
-      AND ($11::timestamptz IS NULL OR f.check_in_date < $11::timestamptz)
+      AND ($8::timestamptz IS NULL OR coalesce(f.updated_at, f.created_at) >= $8::timestamptz)
+      AND ($9::timestamptz IS NULL OR f.check_in_date >= $9::timestamptz)
+      AND ($10::timestamptz IS NULL OR f.check_in_date < $10::timestamptz) ORDER BY f.created_at, f.id LIMIT $5::bigint) f
+  CROSS JOIN LATERAL (SELECT m.listing_id FROM memberships m WHERE m.user_id = $11::uuid AND grants_scope(m.role) AND m.listing_id = f.listing_id LIMIT 1) m
   ORDER BY created_at, id LIMIT $12::int
 ) page
 CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
@@ -820,15 +817,14 @@ SELECT pg_snapshot_xmin(s) = pg_snapshot_xmax(s) AND age(pg_snapshot_xmax(s)::xi
 FROM pg_current_snapshot() AS s)), false) AS "mayHavePredecessors"
 FROM (
   SELECT f.created_at, f.id
-  FROM (SELECT * FROM forms f WHERE f.status = $2::text AND (f.created_at, f.id) > ($3::timestamptz, $4::uuid) ORDER BY f.created_at, f.id LIMIT $5::bigint) f
-  CROSS JOIN LATERAL (SELECT m.listing_id FROM memberships m WHERE m.user_id = $6::uuid AND grants_scope(m.role) AND m.listing_id = f.listing_id LIMIT 1) m
-  WHERE (f.created_at, f.id) > ($3::timestamptz, $4::uuid)
-      AND ($7::uuid IS NULL OR f.listing_id = $7::uuid)
+  FROM (SELECT f.created_at, f.id, f.listing_id FROM (SELECT * FROM forms f WHERE f.status = $2::text AND (f.created_at, f.id) > ($3::timestamptz, $4::uuid) ORDER BY f.created_at, f.id LIMIT $5::bigint) f
+    WHERE (f.created_at, f.id) > ($3::timestamptz, $4::uuid) AND ($6::uuid IS NULL OR f.listing_id = $6::uuid)
       AND ($2::text IS NULL OR f.status = $2::text)
-      AND ($8::text IS NULL OR f.external_id = $8::text)
-      AND ($9::timestamptz IS NULL OR coalesce(f.updated_at, f.created_at) >= $9::timestamptz)
-      AND ($10::timestamptz IS NULL OR f.check_in_date >= $10::timestamptz)
-      AND ($11::timestamptz IS NULL OR f.check_in_date < $11::timestamptz)
+      AND ($7::text IS NULL OR f.external_id = $7::text)
+      AND ($8::timestamptz IS NULL OR coalesce(f.updated_at, f.created_at) >= $8::timestamptz)
+      AND ($9::timestamptz IS NULL OR f.check_in_date >= $9::timestamptz)
+      AND ($10::timestamptz IS NULL OR f.check_in_date < $10::timestamptz) ORDER BY f.created_at, f.id LIMIT $5::bigint) f
+  CROSS JOIN LATERAL (SELECT m.listing_id FROM memberships m WHERE m.user_id = $11::uuid AND grants_scope(m.role) AND m.listing_id = f.listing_id LIMIT 1) m
   ORDER BY created_at, id LIMIT $12::int
 ) page
 CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
@@ -1313,15 +1309,14 @@ ORDER BY page.created_at DESC, page.id DESC
 SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt"
 FROM (
   SELECT f.created_at, f.id
-  FROM (SELECT * FROM forms f WHERE f.status = $1::text AND (f.created_at, f.id) < ($2::timestamptz, $3::uuid) ORDER BY f.created_at DESC, f.id DESC LIMIT $4::bigint) f
-  CROSS JOIN LATERAL (SELECT m.listing_id FROM memberships m WHERE m.user_id = $5::uuid AND grants_scope(m.role) AND m.listing_id = f.listing_id LIMIT 1) m
-  WHERE (f.created_at, f.id) < ($2::timestamptz, $3::uuid)
-      AND ($6::uuid IS NULL OR f.listing_id = $6::uuid)
+  FROM (SELECT f.created_at, f.id, f.listing_id FROM (SELECT * FROM forms f WHERE f.status = $1::text AND (f.created_at, f.id) < ($2::timestamptz, $3::uuid) ORDER BY f.created_at DESC, f.id DESC LIMIT $4::bigint) f
+    WHERE (f.created_at, f.id) < ($2::timestamptz, $3::uuid) AND ($5::uuid IS NULL OR f.listing_id = $5::uuid)
       AND ($1::text IS NULL OR f.status = $1::text)
-      AND ($7::text IS NULL OR f.external_id = $7::text)
-      AND ($8::timestamptz IS NULL OR coalesce(f.updated_at, f.created_at) >= $8::timestamptz)
-      AND ($9::timestamptz IS NULL OR f.check_in_date >= $9::timestamptz)
-      AND ($10::timestamptz IS NULL OR f.check_in_date < $10::timestamptz)
+      AND ($6::text IS NULL OR f.external_id = $6::text)
+      AND ($7::timestamptz IS NULL OR coalesce(f.updated_at, f.created_at) >= $7::timestamptz)
+      AND ($8::timestamptz IS NULL OR f.check_in_date >= $8::timestamptz)
+      AND ($9::timestamptz IS NULL OR f.check_in_date < $9::timestamptz) ORDER BY f.created_at DESC, f.id DESC LIMIT $4::bigint) f
+  CROSS JOIN LATERAL (SELECT m.listing_id FROM memberships m WHERE m.user_id = $10::uuid AND grants_scope(m.role) AND m.listing_id = f.listing_id LIMIT 1) m
   ORDER BY created_at DESC, id DESC LIMIT $11::int
 ) page
 CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
