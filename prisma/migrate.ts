@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { MIGRATE } from "./advisory-locks.js";
 import { checkHistory, hasMigrationsTable, type Queryable } from "./history.js";
-import { readScript } from "./migration-files.js";
+import { migrationNames, readScript } from "./migration-files.js";
 import { type RunOptions, retryLockTimeouts, runConcurrently } from "./run-script.js";
 import { assertSupportedServer, openSession, SESSION_MARKER } from "./session.js";
 
@@ -29,8 +29,10 @@ export const migrate = (
     await check?.(session);
     const pending = await readPending(session);
     if (pending.length > 0) await session.query(MIGRATIONS_TABLE);
+    // Nobody else uses a new database, so there is nothing to wait for.
+    const isNew = pending.length === (await migrationNames()).length;
     for (const migration of pending) {
-      await applyMigration(session, migration, { onProgress, lockWaitMs });
+      await applyMigration(session, migration, { onProgress: isNew ? () => {} : onProgress, lockWaitMs });
       onProgress(`Applied migration ${migration.name}.`);
     }
     await finish?.(session);

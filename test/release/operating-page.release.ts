@@ -4,6 +4,7 @@ import { chmod, cp, mkdir, readdir, readFile, stat, symlink, writeFile } from "n
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, inject, test } from "vitest";
+import { PACKAGE } from "../../gateway/runtime/package.js";
 import { packageRoot } from "../../prisma/package-root.js";
 import { afterFile } from "../support/after-file.js";
 import { sendRequest } from "../support/http-client.js";
@@ -254,7 +255,7 @@ describe("an operator who follows operating.md on an empty machine", () => {
     await runFromPage(operatingBlock("npm run release"), (script) =>
       runScript(script, { cwd: checkout, env: { HOME }, binFolders: [dirname(process.execPath)] }),
     );
-    expect(await readdir(checkout)).toContain("guest-forms-1.0.0.tgz");
+    expect(await readdir(checkout)).toContain(`guest-forms-${PACKAGE.version}.tgz`);
   });
 
   test("lists the erasures", async () => {
