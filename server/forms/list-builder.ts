@@ -1,6 +1,7 @@
 import type { Sql, SqlValue } from "../database/db.js";
+import { UPDATED_AT } from "./queries.js";
 
-// What the statements of lists of forms are built with: their parameters by name, and the order of the list.
+// What the statements of lists of forms are built with: their parameters by name, the filters, and the order of the list.
 
 const TYPES = {
   userId: "uuid",
@@ -36,6 +37,20 @@ export interface Builder {
   /** `ORDER BY` these. */
   sorted: (createdAt: string, id: string) => string;
 }
+
+// Not coalesce(column = $, true): it would let pass forms whose column is null.
+export const ifGiven = ({ $ }: Builder, parameter: ParameterName, comparison: string) =>
+  `(${$(parameter)} IS NULL OR ${comparison} ${$(parameter)})`;
+
+/** Condition: form `f` matches the filters. */
+export const matches = (builder: Builder) => `${ifGiven(builder, "status", "f.status =")}
+        AND ${ifGiven(builder, "externalId", "f.external_id =")}
+        AND ${ifGiven(builder, "updatedSince", `${UPDATED_AT} >=`)}
+        AND ${ifGiven(builder, "checkInFrom", "f.check_in_date >=")}
+        AND ${ifGiven(builder, "checkInTo", "f.check_in_date <")}`;
+
+/** What `matches` reads. The index `forms_listing_idx` has these columns. */
+export const FILTERED_COLUMNS = "f.status, f.external_id, f.updated_at, f.check_in_date";
 
 export const ORDERS = {
   "oldest first": { comparison: ">", direction: "" },

@@ -1,7 +1,7 @@
 import { GRANTS_SCOPE } from "../access/scope.js";
 import { NONE_IN_FLIGHT } from "../database/in-flight-creates.js";
 import { ON_PRIMARY } from "../database/primary.js";
-import { type Builder, buildStatement, type ORDERS } from "./list-builder.js";
+import { type Builder, buildStatement, FILTERED_COLUMNS, ifGiven, matches, type ORDERS } from "./list-builder.js";
 import { FORM_COLUMNS, type FormRow, UPDATED_AT } from "./queries.js";
 
 // The statements of the lists of forms: those in a user's scope, oldest first, and all, newest first. Each has a source of forms in
@@ -29,17 +29,6 @@ const page = <Row extends FormRow>(
   WHERE ${ON_PRIMARY}
   ${builder.sorted("page.created_at", "page.id")}`,
   );
-
-// Not coalesce(column = $, true): it would let pass forms whose column is null.
-const ifGiven = ({ $ }: Builder, parameter: Parameters<Builder["$"]>[0], comparison: string) =>
-  `(${$(parameter)} IS NULL OR ${comparison} ${$(parameter)})`;
-
-/** Condition: form `f` matches the filters. */
-const matches = (builder: Builder) => `${ifGiven(builder, "status", "f.status =")}
-        AND ${ifGiven(builder, "externalId", "f.external_id =")}
-        AND ${ifGiven(builder, "updatedSince", `${UPDATED_AT} >=`)}
-        AND ${ifGiven(builder, "checkInFrom", "f.check_in_date >=")}
-        AND ${ifGiven(builder, "checkInTo", "f.check_in_date <")}`;
 
 const listingsInScope = ({ $ }: Builder) =>
   `SELECT m.listing_id FROM memberships m WHERE m.user_id = ${$("userId")} AND ${GRANTS_SCOPE}`;
@@ -83,7 +72,7 @@ const range = ({ $ }: Builder, select: string, order: string) => `(${select} ${o
 const onListings =
   (listings: (builder: Builder) => string): Source =>
   (builder) => {
-    const forms = `SELECT f.created_at, f.id, f.status, f.external_id, f.updated_at, f.check_in_date FROM forms f
+    const forms = `SELECT f.created_at, f.id, ${FILTERED_COLUMNS} FROM forms f
         WHERE f.listing_id = listing.listing_id AND ${builder.after("f.created_at", "f.id")}`;
     const order = builder.sorted("f.created_at", "f.id");
     return `
