@@ -29,10 +29,10 @@ export const migrate = (
     await check?.(session);
     const pending = await readPending(session);
     if (pending.length > 0) await session.query(MIGRATIONS_TABLE);
-    // Nobody else uses a new database, so there is nothing to wait for.
+    // The indexes of a new database are built at once.
     const isNew = pending.length === (await migrationNames()).length;
     for (const migration of pending) {
-      await applyMigration(session, migration, { onProgress: isNew ? () => {} : onProgress, lockWaitMs });
+      await applyMigration(session, migration, { onProgress, lockWaitMs }, isNew ? () => {} : onProgress);
       onProgress(`Applied migration ${migration.name}.`);
     }
     await finish?.(session);
@@ -125,11 +125,12 @@ async function applyMigration(
   session: pg.ClientBase,
   { name, sql }: PendingMigration,
   options: RunOptions,
+  onIndex: RunOptions["onProgress"],
 ): Promise<void> {
   try {
     const { rows } = await session.query<{ now: string }>("SELECT now()::text");
     const record = recordOf(name, sql, rows[0]?.now ?? "");
-    if (await runConcurrently(session, sql, options.onProgress)) await session.query(record);
+    if (await runConcurrently(session, sql, onIndex)) await session.query(record);
     // Postgres runs several statements that are sent together as one transaction.
     else await retryLockTimeouts(session, () => session.query(`${sql}\n;\n${record}`), options);
   } catch (error) {

@@ -38,9 +38,12 @@ export function documentation({ PUBLIC_URL }: Settings): RequestHandler {
 
 /** Makes the addresses in the OpenAPI document, in Markdown and in `/llms.txt` absolute. Those of pages stay relative. */
 function withOrigin(file: TextFile, origin: string): TextFile {
-  if (file.type === "application/json") return { ...file, text: file.text.replace('"url": "/"', `"url": "${origin}"`) };
+  if (file.type === "application/json")
+    return { ...file, text: file.text.replace('"url": "/"', () => `"url": ${JSON.stringify(origin)}`) };
   if (!/markdown|plain/.test(file.type)) return file;
-  const text = file.text.replaceAll("](/", `](${origin}/`).replace("Base URL: `/`", `Base URL: \`${origin}\``);
+  const text = file.text
+    .replaceAll("](/", () => `](${origin}/`)
+    .replace("Base URL: `/`", () => `Base URL: \`${origin}\``);
   return { ...file, text };
 }
 

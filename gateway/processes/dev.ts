@@ -186,9 +186,9 @@ async function listenOnFreePorts(
   }
 }
 
-/** Undefined for port 0: the system picks one later. */
+/** Undefined for port 0, which the system replaces later, and for an address that stands for all. */
 const localUrl = (host: string, port: number) =>
-  port === 0 ? undefined : `http://${isIPv6(host) ? `[${host}]` : host}:${port}`;
+  port === 0 || host === "0.0.0.0" || host === "::" ? undefined : `http://${isIPv6(host) ? `[${host}]` : host}:${port}`;
 
 /** Adds a newline after the response, so that the prompt starts on its own line. */
 const CURL = "curl -sS -w '\\n'";

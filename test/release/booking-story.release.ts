@@ -87,6 +87,8 @@ async function hand(bookings: readonly StoryBooking[]): Promise<void> {
 /** Syncs all bookings: both programs are killed at this request, the store is lost, and both run again. */
 async function syncAndKill(position: number): Promise<void> {
   await Promise.all([withSdk.kill(position), withFetch.kill(position)]);
+  const { size } = await readForms();
+  expect(size, "killed in the middle").toBeGreaterThan(0);
   await rm(withFetch.path("store.json"), { force: true });
   await Promise.all([withSdk.run(), withFetch.run()]);
 }
@@ -162,7 +164,7 @@ test("400 bookings that are cancelled, rebooked, moved and get their address lat
 
   const made = makeBookings(listings);
   await hand(made);
-  await syncAndKill(150);
+  await syncAndKill(300);
   const before = await expectForms(made, new Set());
   await expectMail(mailServer, invitationsOf(made), before);
   await nightly.kill(2);
@@ -201,6 +203,6 @@ test("400 bookings that are cancelled, rebooked, moved and get their address lat
     .sort();
   await arrivals.kill(2);
   const found = await arrivals.run();
-  // Unless midnight has passed somewhere: then it is another tomorrow.
-  if (days() === today) expect(found).toEqual(missing);
+  // If midnight has passed somewhere, it is another tomorrow there.
+  expect(found).toEqual(days() === today ? missing : missing.filter((id) => found.includes(id)));
 });

@@ -1,4 +1,4 @@
-import { rm, writeFile } from "node:fs/promises";
+import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it, test } from "vitest";
 import { type FormV1, instantIn } from "../../sdk/src/index.js";
@@ -172,7 +172,12 @@ describe("the recipe that catches up every night", async () => {
   test("tells every change of a status once, also if it was killed, and everything if its file is lost", async () => {
     await killAtRequest(proxy, 2, () => start(recipe, catchUp));
     expect(await run(recipe, catchUp), "of the killed run, nothing is stored").toEqual(SENT);
+    const { mark } = JSON.parse(await readFile(join(folder, "changes.json"), "utf8"));
+    proxy.requests.length = 0;
     expect(await run(recipe, catchUp)).toEqual([]);
+    const since = `updatedSince=${encodeURIComponent(mark)}`;
+    expect(proxy.requests.map(({ path }) => path)).toEqual(proxy.requests.map(() => expect.stringContaining(since)));
+    expect(proxy.requests).not.toEqual([]);
 
     await operator.forms.setStatus({ id: completed.id, status: "COMPLETED" });
     await operator.forms.setStatus({ id: cancelled.id, status: "CANCELLED" });
@@ -252,7 +257,7 @@ describe("the recipe about tomorrow's arrivals", async () => {
         }
         const stay = {
           checkInDate: instantIn(timezone, `${dayIn(timezone, 1)}T15:00`),
-          externalId: `${timezone} completed`,
+          externalId: `${round} ${timezone} completed`,
         };
         const { id } = await makeForm(services, userId, listingId, {
           ...stay,
