@@ -72,7 +72,7 @@ export async function buildNextVersion(databaseUrl: string): Promise<Version> {
   await run("sh", ["-c", copy, folder], { cwd: packageRoot() });
   await symlink(join(packageRoot(), "node_modules"), join(folder, "node_modules"));
   const schema = join(folder, "prisma/schema.prisma");
-  const index = "  @@index([listingId, createdAt, id])\n";
+  const index = "  @@index([checkInDate])\n";
   await replaceOnce(schema, index, `  ${NEW_FIELD} String? @map("drill_note")\n\n${index}`);
   await replaceOnce(
     join(folder, "server/forms/schema.ts"),
