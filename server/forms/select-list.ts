@@ -8,8 +8,8 @@ import type { FormRow } from "./queries.js";
 import type { FormFilters } from "./schema.js";
 
 /**
- * How many forms a page may read before it tries another way: first a few, and in the end many. A form with a value costs as much as
- * ten of the scope, or one if VACUUM has not marked its page.
+ * How many forms a page may read before it tries another way: first a few, and in the end many. To read a form by a value costs as
+ * much as ten index entries of the scope, or as one if VACUUM has not marked the pages of the scope.
  */
 const LIMITS = {
   few: { mostInScope: 5_000, mostWithValue: 5_000 },

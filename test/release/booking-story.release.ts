@@ -145,7 +145,7 @@ async function expectLinks(bookings: readonly StoryBooking[], forms: ReadonlyMap
   expect([...new Set(sent.map(({ id }) => id))].sort()).toEqual(unaddressed.map(({ id }) => id).sort());
 }
 
-/** Of each table, a summary that changes with every write, but for the one in which workers say that they live. */
+/** Of each table, a digest that changes with every write, except the table in which workers say that they live. */
 async function snapshot() {
   const { "public.worker_activity": _, ...tables } = await gateway.snapshotTables();
   return tables;
