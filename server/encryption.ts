@@ -34,6 +34,9 @@ export const secretId = (check: string): string => check.slice(0, ID_LENGTH);
 export const APP_SECRETS_MISSING =
   "APP_SECRETS is not set: set it to a secret, the same on all processes, such as one made by `openssl rand -base64 48`";
 
+const CANNOT_DECRYPT =
+  "No secret in APP_SECRETS can decrypt this value: list the secret that it was encrypted with behind the newest one, and restart all processes.";
+
 /** The configured APP_SECRETS do not match this database. */
 export class SecretsRejected extends Error {
   override readonly name = "SecretsRejected";
@@ -72,7 +75,7 @@ export function seal(keys: Keys, text: string, boundTo: string): Buffer {
 /** Decrypts the result of `seal` with whichever key fits. Throws if none does. */
 export const open = (keys: Keys, sealed: Uint8Array, boundTo: string): string => {
   const opened = tryOpen(keys, sealed, boundTo);
-  if (!opened) throw new Error("None of the application's secrets can decrypt this value.");
+  if (!opened) throw new Error(CANNOT_DECRYPT);
   return opened.text;
 };
 

@@ -1,5 +1,6 @@
 import { UnknownMigrations } from "../../prisma/history.js";
 import { SettingsError } from "../../server/config.js";
+import { connectionAdvice, describeConnectionFailure } from "../../server/connection-failures.js";
 import { classify, factsOf, needsOperator } from "../../server/database/failures.js";
 import { type ErrorCode, type FieldError, ServiceError } from "../../server/errors.js";
 import { printableLine } from "../runtime/terminal.js";
@@ -98,7 +99,11 @@ function decodeUri(text: string): string {
 
 /** Messages by PostgreSQL's SQLSTATE. */
 const KNOWN_ERRORS: [codes: RegExp, message: (host: string, name: string) => string][] = [
-  [/^(28P01|28000)$/, (host) => `The database at ${host} rejected the user name or password: check DATABASE_URL.`],
+  [
+    /^(28P01|28000)$/,
+    (host) =>
+      `The database at ${host} rejected the user name or password: check DATABASE_URL. Special characters must be percent-encoded.`,
+  ],
   [/^3D000$/, (host, name) => `There is no database ${name} at ${host}.`],
   [/^(42P01|42703|3F000)$/, () => "The database is not up to date: run `guest-forms migrate` first."],
   [/^STANDBY$/, (host) => `The database at ${host} is a standby: set DATABASE_URL to the primary.`],
@@ -117,15 +122,18 @@ function describeDatabaseError(error: unknown, databaseUrl: string): string | un
     return `Cannot use the database ${name} at ${host}: ${error.message}: ${OTHER_VERSION_ADVICE}`;
   const facts = factsOf(error);
   const codes = facts.flatMap((fact) => fact.codes);
+  const advice = connectionAdvice(error, "DATABASE_URL");
+  if (advice && codes.includes("28000")) return `The database at ${host} rejected a connection without TLS. ${advice}`;
   for (const [pattern, message] of KNOWN_ERRORS) {
     if (codes.some((code) => pattern.test(code))) return message(host, name);
   }
   const sqlState = codes.find((code) => SQL_STATE.test(code));
   if (classify(error) === "unavailable" && !needsOperator(error)) {
     const code = codes.find((candidate) => SYSTEM_CODE.test(candidate)) ?? sqlState;
-    return `The database at ${host} cannot be reached or did not answer in time${code ? ` (${code})` : ""}.`;
+    return `The database at ${host} cannot be reached or did not answer in time${code ? ` (${code})` : ""}.${advice ? ` ${advice}` : ""}`;
   }
-  if (!sqlState) return undefined;
+  if (!sqlState)
+    return advice && `The database at ${host} cannot be used: ${describeConnectionFailure(error, "DATABASE_URL")}`;
   const message = facts.find((fact) => fact.codes.includes(sqlState))?.message;
   return `The database at ${host} returned an error: ${String(message).replace(/\s+/g, " ")} (${sqlState}).`;
 }

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createClient } from "@redis/client";
 import type { Logger } from "pino";
+import { describeConnectionFailure } from "../../server/connection-failures.js";
 
 /** If a command takes longer, Redis counts as lost. */
 const COMMAND_TIMEOUT_MS = 250;
@@ -118,11 +119,10 @@ const isCommandError = (error: unknown) => error instanceof Error && /^(NOSCRIPT
 /** The first version with HELLO, which the client sends on connect. */
 const MIN_REDIS = 6;
 
-// A refused connection to a host with several addresses is an AggregateError without a message.
 function describeLoss(reason: unknown): string {
   if (!(reason instanceof Error)) return "closed";
   if (/unknown command.*HELLO/i.test(reason.message)) {
     return `it is older than Redis ${MIN_REDIS}, the minimum version`;
   }
-  return reason.message || (reason as NodeJS.ErrnoException).code || reason.name;
+  return describeConnectionFailure(reason, "REDIS_URL");
 }

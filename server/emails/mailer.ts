@@ -1,4 +1,5 @@
 import type { Settings } from "../config.js";
+import { describeConnectionFailure } from "../connection-failures.js";
 import { SendingFailed } from "../outbox/attempt.js";
 import { storable } from "../texts.js";
 import { redactEmail } from "./masking.js";
@@ -58,7 +59,7 @@ const MESSAGE_TIMEOUTS = 10;
 const MAX_REASON_CHARACTERS = 500;
 
 function reasonOf(error: unknown, to: string): string {
-  const text = redactEmail(error instanceof Error ? error.message : String(error), to);
+  const text = redactEmail(describeConnectionFailure(error, "SMTP_URL"), to);
   return storable(text.replace(/[\s\p{Cc}]+/gu, " ").slice(0, MAX_REASON_CHARACTERS));
 }
 

@@ -1,0 +1,74 @@
+import { factsOf } from "./database/failures.js";
+
+// What an operator can do about a connection to a server that fails.
+
+type ServerSetting = "DATABASE_URL" | "REDIS_URL" | "SMTP_URL";
+
+/** The first that matches the codes and the message of an error counts. */
+type Rules = [pattern: RegExp, advice: string][];
+
+/** What OpenSSL says if the server does not answer with TLS. Its own words tell an operator nothing. */
+const NO_TLS = /wrong version number|packet length too long|ERR_SSL_|SSL routines/;
+
+const RULES: Record<ServerSetting, Rules> = {
+  DATABASE_URL: [
+    [
+      /self.signed|SELF_SIGNED|UNABLE_TO_(GET_ISSUER|VERIFY)/,
+      "This machine does not know the authority of its certificate: add sslrootcert=FILE to DATABASE_URL, with the certificate of the authority.",
+    ],
+    [/does not support SSL connections/, "Enable TLS on the server, or set sslmode=disable in DATABASE_URL."],
+    [/no encryption|SSL off/, "If it accepts only TLS, add sslmode=verify-full to DATABASE_URL."],
+  ],
+  REDIS_URL: [
+    [NO_TLS, "The server does not use TLS: use redis:// in REDIS_URL."],
+    [/Socket closed unexpectedly/, "Use rediss:// in REDIS_URL if the server uses TLS."],
+    [
+      /WRONGPASS|NOAUTH/,
+      "Check the user name and the password in REDIS_URL. Special characters must be percent-encoded.",
+    ],
+  ],
+  SMTP_URL: [
+    [NO_TLS, "This port does not use TLS from the start: use smtp:// in SMTP_URL, with ?requireTLS=true and port 587."],
+    [/^EAUTH$/, "Check the user name and the password in SMTP_URL. Special characters must be percent-encoded."],
+    [
+      /Greeting never received|^Timeout$/,
+      "Use smtps:// in SMTP_URL if the port uses TLS from the start, such as 465. Otherwise check the host and the port.",
+    ],
+    [/^ETLS$/, "The server must offer STARTTLS for ?requireTLS=true: use smtps:// in SMTP_URL, with port 465."],
+  ],
+};
+
+const certificateRules = (setting: ServerSetting): Rules => [
+  [
+    /self.signed|SELF_SIGNED|UNABLE_TO_(GET_ISSUER|VERIFY)/,
+    "This machine does not know the authority of its certificate: set NODE_EXTRA_CA_CERTS to a file with the certificate of the authority.",
+  ],
+  [/ALTNAME|altnames/, `Use a host name of its certificate in ${setting}.`],
+  [/CERT_HAS_EXPIRED|certificate has expired/, "Renew its certificate."],
+];
+
+const networkRules = (setting: ServerSetting): Rules => [
+  [/ECONNREFUSED/, `Nothing listens there: start the server, or correct the host and the port in ${setting}.`],
+  [/ENOTFOUND|EAI_AGAIN|EDNS/, `The host name is unknown: check it in ${setting}, and the DNS of this machine.`],
+  [/ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|trying to connect/, `Check the host and the port in ${setting}, and firewalls.`],
+];
+
+/** What to do about a failed connection to the server of this setting. Undefined if that is unknown. */
+export function connectionAdvice(error: unknown, setting: ServerSetting): string | undefined {
+  // The message of an error with a reply of the mail server quotes it.
+  const hasReply = typeof error === "object" && error !== null && "responseCode" in error;
+  const facts = factsOf(error).flatMap(({ codes, message }) => (hasReply ? codes : [...codes, message]));
+  const rules = [...RULES[setting], ...certificateRules(setting), ...networkRules(setting)];
+  return rules.find(([pattern]) => facts.some((fact) => pattern.test(fact)))?.[1];
+}
+
+/** One line: why the connection to the server of this setting failed and, if known, what to do. */
+export function describeConnectionFailure(error: unknown, setting: ServerSetting): string {
+  const facts = factsOf(error);
+  // ECONNREFUSED of a host with several addresses has no message.
+  const text = facts.find(({ message }) => message)?.message ?? facts.flatMap(({ codes }) => codes)[0] ?? String(error);
+  const reason = text.replace(/\s+/g, " ").trim();
+  const advice = connectionAdvice(error, setting);
+  if (advice === undefined) return reason;
+  return NO_TLS.test(reason) ? advice : `${reason.replace(/\.$/, "")}. ${advice}`;
+}
