@@ -1,5 +1,6 @@
 import pg from "pg";
 import { ROLE_SETTINGS } from "./advisory-locks.js";
+import { connectionOf } from "./connection.js";
 import { openSession } from "./session.js";
 
 export interface RoleSettingsOptions {
@@ -34,7 +35,7 @@ interface Identity {
 export async function storeRoleSettings(options: RoleSettingsOptions): Promise<void> {
   const { directUrl, pooledUrl, settings, onProgress } = options;
   const direct = openSession(directUrl);
-  const client = new pg.Client({ connectionString: pooledUrl, connectionTimeoutMillis: 10_000 });
+  const client = new pg.Client({ ...connectionOf(pooledUrl), connectionTimeoutMillis: 10_000 });
   client.on("error", () => {});
   try {
     const { rows } = await direct.query<Identity>(IDENTIFY);

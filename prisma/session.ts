@@ -1,4 +1,5 @@
 import pg from "pg";
+import { connectionOf } from "./connection.js";
 
 /** Set in every session to detect a pooler, which drops it. Session locks do not work through a pooler. */
 export const SESSION_MARKER = "guest_forms.session";
@@ -40,16 +41,16 @@ export function openSession(connectionString: string): pg.Pool {
 }
 
 /**
- * Returns pg's connection string and start-up options. In pg, `options` in the URL replace the `options` property, so both
- * are merged; `settings` come last and win.
+ * Returns pg's configuration of a connection whose sessions have these settings. In pg, `options` in the URL replace the
+ * `options` property, so both are merged; `settings` come last and win.
  */
-export function withOptions(url: string, settings: Record<string, string>) {
+export function withOptions(url: string, settings: Record<string, string>): pg.ClientConfig {
   const address = URL.canParse(url) ? new URL(url) : undefined;
   const given = address?.searchParams.get("options") ?? "";
   if (given) address?.searchParams.delete("options");
   const options = Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`);
   return {
-    connectionString: given && address ? address.href : url,
+    ...connectionOf(given && address ? address.href : url),
     options: [given, ...options].join(" ").trim(),
   };
 }

@@ -1,6 +1,20 @@
 import { z } from "zod";
 import { A_LANGUAGE, canonicalLanguage } from "./languages.js";
-import { boolean, HOST_NAME, host, httpUrl, integer, isHttpUrl, isOrigin, shortText, url } from "./setting-values.js";
+import {
+  boolean,
+  formUrlTemplate,
+  HOST_NAME,
+  host,
+  httpUrl,
+  integer,
+  isHttpUrl,
+  isOrigin,
+  postgresUrl,
+  redisUrl,
+  shortText,
+  smtpUrl,
+  url,
+} from "./setting-values.js";
 
 const token = (rule = "") =>
   z
@@ -14,14 +28,16 @@ const token = (rule = "") =>
  * value of a `secret` setting.
  */
 export const settingsSchema = z.object({
-  DATABASE_URL: url(["postgres", "postgresql"])
-    .optional()
-    .describe("Postgres database. Required, except by `dev`, which starts an embedded Postgres if unset."),
-  DATABASE_DIRECT_URL: url(["postgres", "postgresql"])
+  DATABASE_URL: postgresUrl
     .optional()
     .describe(
-      "URL of the same database without the pooler (such as PgBouncer), for migrations. Default: DATABASE_URL.",
+      "Postgres database. Required, except by `dev`, which starts an embedded Postgres if unset. Percent-encode special " +
+        "characters of the password. ?sslmode=verify-full is TLS with a verified certificate, as are require and verify-ca; " +
+        "disable is none, no-verify verifies nothing. ?sslrootcert=FILE has the certificate of your own authority.",
     ),
+  DATABASE_DIRECT_URL: postgresUrl
+    .optional()
+    .describe("URL of the same database without the pooler (such as PgBouncer), to migrate. Default: DATABASE_URL."),
   DATABASE_PREPARED: boolean(true).describe(
     "Whether to use prepared statements and session settings. Set false behind PgBouncer in transaction mode: " +
       "`guest-forms migrate` then stores the settings with the role.",
@@ -60,7 +76,9 @@ export const settingsSchema = z.object({
     "Token of the guest's page on the internal port. It grants three procedures: reading and completing a form, and setting its " +
       "vehicles and pets, each by its public id. Requires INTERNAL_TOKEN. Unset: none.",
   ),
-  INTERNAL_HOST: host.describe("Address that the internal port listens on."),
+  INTERNAL_HOST: host.describe(
+    "Address that the internal port listens on. It speaks HTTP: outside of containers, not one of all interfaces.",
+  ),
   INTERNAL_PORT: integer(0, 65_535, 3001).describe("Internal port; 0 picks a free one."),
   CONSOLE_HOSTS: z
     .string()
@@ -86,7 +104,7 @@ export const settingsSchema = z.object({
         "and set it on all processes: a process with a secret that the database does not know refuses to start. To rotate, " +
         "list the new secret second on all processes, restart them, then put it first.",
     ),
-  SMTP_URL: url(["smtp", "smtps"])
+  SMTP_URL: smtpUrl
     .optional()
     .describe(
       "Mail server for emails. smtps:// uses TLS from the start; smtp:// uses STARTTLS if the server offers it " +
@@ -105,11 +123,8 @@ export const settingsSchema = z.object({
       'Sender of emails, such as "{listing} <stays@example.com>": {listing} in the name is the title of the listing. ' +
         "Required with SMTP_URL.",
     ),
-  FORM_URL_TEMPLATE: z
-    .string()
-    .refine((text) => text.includes("{publicId}") && isHttpUrl(text))
+  FORM_URL_TEMPLATE: formUrlTemplate
     .optional()
-    .meta({ allowed: "an http or https URL containing {publicId}" })
     .describe(
       "Link in the invitation: the page of your application where guests fill in their form, such as " +
         "https://app.example.com/register/{publicId}. In another domain than SMTP_FROM it looks like phishing. Required with " +
@@ -171,7 +186,7 @@ export const settingsSchema = z.object({
   ),
   RATE_LIMIT_MAX: integer(1, 1_000_000_000, 600).describe("Requests per key and window."),
   RATE_LIMIT_WINDOW_SECONDS: integer(1, 86_400, 60).describe("Length of the window of RATE_LIMIT_MAX, in seconds."),
-  REDIS_URL: url(["redis", "rediss"])
+  REDIS_URL: redisUrl
     .optional()
     .describe("Redis that shares the rate limits between processes. Unset: each process counts on its own."),
   BAD_KEY_LIMIT_MAX: integer(1, 1_000_000_000, 100).describe(
@@ -226,7 +241,7 @@ export const settingsSchema = z.object({
   NODE_ENV: z
     .string()
     .optional()
-    .meta({ allowed: "production, or anything else for development" })
+    .meta({ allowed: "production, development or test" })
     .describe(
       "production: commands require DATABASE_URL even if `dev` runs in the current folder, and `guest-forms doctor` " +
         "warns about settings that only suit development.",
@@ -257,15 +272,19 @@ export function readSettings(env: Record<string, string | undefined> = process.e
   const missing = Object.entries(REQUIRED_WITH).flatMap(([by, names]) =>
     env[by] ? names.filter((name) => !env[name]).map((name) => ({ name, by })) : [],
   );
-  const bad = new Set(parsed.error?.issues.map(({ path }) => String(path[0])));
-  if (env.GUEST_TOKEN && env.GUEST_TOKEN === env.INTERNAL_TOKEN) bad.add("GUEST_TOKEN");
+  const bad = new Map(parsed.error?.issues.map((issue) => [String(issue.path[0]), ownMessageOf(issue)]));
+  if (env.GUEST_TOKEN && env.GUEST_TOKEN === env.INTERNAL_TOKEN) bad.set("GUEST_TOKEN", undefined);
   if (parsed.success && bad.size === 0 && missing.length === 0) return parsed.data;
   const lines = [
-    ...[...bad].map((name) => describeInvalid(name, env[name] ?? "")),
+    ...[...bad].map(([name, message]) => (message ? `${name} ${message}` : describeInvalid(name, env[name] ?? ""))),
     ...missing.map(({ name, by }) => `${name} is not set, but ${by} requires it: ${metadataOf(name).allowed}.`),
   ];
   throw new SettingsError(lines.join("\n"));
 }
+
+/** Undefined for the messages of zod. */
+const ownMessageOf = ({ code, message }: z.core.$ZodIssue) =>
+  code === "custom" && message !== "Invalid input" ? message : undefined;
 
 function describeInvalid(name: string, value: string): string {
   const { allowed, secret } = metadataOf(name);

@@ -1,4 +1,5 @@
 import pg from "pg";
+import { connectionOf } from "../../prisma/connection.js";
 import { withOptions } from "../../prisma/session.js";
 import type { Settings } from "../config.js";
 import { waitAtMost } from "../timeout.js";
@@ -52,9 +53,7 @@ export function openPool(settings: DbSettings, options: PoolOptions): Connection
   if (!url) throw new Error("DATABASE_URL is not set.");
   const pool = new pg.Pool({
     Client: ConnectingClient,
-    ...(DATABASE_PREPARED
-      ? withOptions(url, { ...sessionSettings(settings), DateStyle: "ISO" })
-      : { connectionString: url }),
+    ...(DATABASE_PREPARED ? withOptions(url, { ...sessionSettings(settings), DateStyle: "ISO" }) : connectionOf(url)),
     verify: verifyConnection(DATABASE_PREPARED ? undefined : DATE_SETTINGS),
     application_name: options.name,
     max: options.max,

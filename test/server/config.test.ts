@@ -72,6 +72,17 @@ describe("unset settings", () => {
 
 test.each<[keyof Settings, string, unknown]>([
   ["DATABASE_URL", "postgresql://u:p@db.example/forms", "postgresql://u:p@db.example/forms"],
+  ...["/register/{publicId}", "/{publicId}/edit?form={publicId}", "/#/forms/{publicId}", "/@{publicId}"].map(
+    (path): [keyof Settings, string, unknown] => {
+      const template = `https://x.example${path}`;
+      return ["FORM_URL_TEMPLATE", template, template];
+    },
+  ),
+  // What the driver reads as it was meant.
+  ...["p@ss", "100%", "p%23ss", "a:b", "a b", "[x]"].map((password): [keyof Settings, string, unknown] => {
+    const value = `postgres://u:${password}@db.example/forms?sslmode=require`;
+    return ["DATABASE_URL", value, value];
+  }),
   ["PORT", "0", 0],
   ["OTEL_SDK_DISABLED", "TRUE", true],
   ["OTEL_SDK_DISABLED", "False", false],
@@ -87,7 +98,8 @@ test.each<[keyof Settings, string, unknown]>([
 
 describe("invalid settings", () => {
   const SENDER = "an email address, with or without a name that may contain {listing}";
-  const TEMPLATE = "an http or https URL containing {publicId}";
+  const TEMPLATE =
+    'an http or https URL with {publicId} in its path or query, without "$" or other braces, such as https://app.example.com/register/{publicId}';
   const ORIGINS = 'comma-separated origins such as https://app.example.com, or "*"';
   const HOSTS = "comma-separated host names such as console.example.com, without port";
   const PORTS = ["65536", "-1", "http", "0x10", "1e3", "10.0", "+10", " ", " 10", "1_000", "١٠"];
@@ -99,8 +111,20 @@ describe("invalid settings", () => {
     ["DATABASE_POOL_SIZE", "0", "an integer from 1 to 1000"],
     ["BODY_MAX_BYTES", "16k", "an integer from 1 to 10000000"],
     ["LOG_LEVEL", "loud", "fatal, error, warn, info, debug, trace or silent"],
-    ["FORM_URL_TEMPLATE", "https://x.example/", TEMPLATE],
-    ["FORM_URL_TEMPLATE", "javascript:{publicId}", TEMPLATE],
+    ...[
+      "https://x.example/",
+      "javascript:{publicId}",
+      ...["$", "%"].map((sign) => `https://x.example/${sign}{publicId}`),
+      "https://x.example/{{publicId}}",
+      "https://x.example/{publicId}/{listing}",
+      "https://x.example/{publicid}",
+      "https://x.example/%7BpublicId%7D",
+      "https://x.example/<{publicId}>",
+      "https://x.example/{publicId} ",
+      "https://x.example/{publicId}/../",
+      "https://{publicId}.x.example/",
+      "https://{publicId}@x.example/{publicId}",
+    ].map((template) => ["FORM_URL_TEMPLATE", template, TEMPLATE]),
     ...["https://a.example/", "https://a.example/forms", "ftp://a.example", "a.example"].map((url) => [
       ...["PUBLIC_URL", url, "an http or https origin such as https://forms.example.com, without a path"],
     ]),
@@ -131,6 +155,7 @@ describe("invalid settings", () => {
     ["EMAIL_LANGUAGE", "german", "a language such as de or pt-BR"],
     ["EMAIL_REPLY_TO_OWNER", "yes", "true or false"],
     ["EMAIL_PRIVACY_URL", "example.com/privacy", "an http or https URL"],
+    ["EMAIL_PRIVACY_URL", "https://example.com/{language}/privacy", "an http or https URL"],
     ["EMAIL_SENDER_NAME", "x".repeat(201), "a name, of at most 200 characters"],
   ])("%s=%s is reported in one line with its value and the allowed values", (name = "", value = "", allowed) => {
     expect(readErrors({ [name]: value })).toEqual([`${name} is "${value}", but must be ${allowed}.`]);
@@ -150,6 +175,53 @@ describe("invalid settings", () => {
     const { SMTP_URL: _, ...mail } = MAIL;
     expect(readErrors({ ...mail, [name]: value })).toEqual([line]);
     expect(line).not.toContain("hunter2");
+  });
+
+  const CANNOT_BE_READ =
+    "cannot be read. Check its host and port, and percent-encode special characters of the user name and the password: %23 for #, %2F for /, %3F for ?, %40 for @, %25 for %.";
+  const servers = [
+    ["DATABASE_URL", "postgres", "/forms"],
+    ["SMTP_URL", "smtp", ""],
+    ["REDIS_URL", "redis", "/0"],
+  ] as const;
+  // After digits, the URL is valid, and the user name is its host.
+  const passwords = [
+    "hunter2#",
+    "1#hunter2",
+    "hunter2/",
+    "1/hunter2",
+    "hunter2?",
+    "1?hunter2",
+    "a@hunter2/",
+    "%ffhunter2",
+  ];
+
+  test.each(
+    servers.flatMap(([name, scheme, path]) =>
+      passwords.map((password) => [name, `${scheme}://user:${password}@server.example${path}`]),
+    ),
+  )(
+    "%s=%s has a password that must be percent-encoded, which the error says without the password",
+    (name = "", url = "") => {
+      const { SMTP_URL: _, ...mail } = MAIL;
+      expect(readErrors({ ...mail, [name]: url })).toEqual([`${name} ${CANNOT_BE_READ}`]);
+    },
+  );
+
+  test("Redis' client refuses a % that begins no escape, so the settings do", () => {
+    expect(readErrors({ REDIS_URL: "redis://:100%@server.example" })).toEqual([`REDIS_URL ${CANNOT_BE_READ}`]);
+  });
+
+  const INSTEAD = "Use sslmode=verify-full, or sslmode=disable if the server has no TLS.";
+  test.each([
+    ["sslmode=allow", `has sslmode=allow, which may connect without TLS. ${INSTEAD}`],
+    ["sslmode=prefer", `has sslmode=prefer, which may connect without TLS. ${INSTEAD}`],
+    ["sslmode=verify_full", "has an unknown sslmode. Use one of disable, require, verify-ca, verify-full, no-verify."],
+    ["sslmode=", "has an unknown sslmode. Use one of disable, require, verify-ca, verify-full, no-verify."],
+    ["ssl=prefer", `has an unknown value of ssl. ${INSTEAD}`],
+  ])("a database URL with %s is refused, and the error says what to write instead", (parameters, message) => {
+    for (const name of ["DATABASE_URL", "DATABASE_DIRECT_URL"])
+      expect(readErrors({ [name]: `postgres://u:p@db.example/forms?${parameters}` })).toEqual([`${name} ${message}`]);
   });
 
   test.each([

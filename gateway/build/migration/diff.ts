@@ -5,6 +5,7 @@ import { dirname, join } from "node:path";
 import { PrismaPg } from "@prisma/adapter-pg";
 import { bindMigrationAwareSqlAdapterFactory, ColumnTypeEnum } from "@prisma/driver-adapter-utils";
 import pg from "pg";
+import { connectionOf } from "../../../prisma/connection.js";
 import { migrate } from "../../../prisma/migrate.js";
 import { schemaFile } from "../../../prisma/migration-files.js";
 import { openSession } from "../../../prisma/session.js";
@@ -17,7 +18,7 @@ export async function diffSchema(url: string, schema?: string): Promise<string> 
   const name = `guest_forms_migration_${randomUUID().replaceAll("-", "")}`;
   const database = new URL(url);
   database.pathname = name;
-  const server = new pg.Client({ connectionString: url });
+  const server = new pg.Client(connectionOf(url));
   await server.connect();
   try {
     await server.query(`CREATE DATABASE "${name}"`);
