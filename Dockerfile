@@ -20,7 +20,8 @@ COPY sdk sdk
 RUN npm run release && mkdir /opt/guest-forms && tar -xzf guest-forms-*.tgz -C /opt/guest-forms --strip-components=1
 
 FROM ${NODE_IMAGE}
-ENV NODE_ENV=production HOST=0.0.0.0
+# `container` says that the interfaces are the container's own, as https://systemd.io/CONTAINER_INTERFACE defines it.
+ENV NODE_ENV=production HOST=0.0.0.0 container=docker
 WORKDIR /opt/guest-forms
 COPY --from=build /opt/guest-forms .
 USER node

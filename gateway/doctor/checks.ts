@@ -1,6 +1,7 @@
 import { checkHistory, unknownMigrations } from "../../prisma/history.js";
 import { assertSupportedServer } from "../../prisma/session.js";
-import { type Settings, settingsSchema } from "../../server/config.js";
+import type { Settings } from "../../server/config.js";
+import { describeConnectionFailure } from "../../server/connection-failures.js";
 import type { Db } from "../../server/database/db.js";
 import { sessionSettings } from "../../server/database/pool.js";
 import { assertPrimary } from "../../server/database/primary.js";
@@ -8,12 +9,15 @@ import { findWriteProblem } from "../../server/database/writes.js";
 import { openTransport } from "../../server/emails/mailer.js";
 import { loadTemplates } from "../../server/emails/templates.js";
 import { APP_SECRETS_MISSING } from "../../server/encryption.js";
+import { guestUrlOf } from "../../server/forms/queries.js";
 import { findUnknownTimeZones } from "../../server/listings/timezones.js";
 import { readDeliveryFigures, readEmailFigures } from "../../server/outbox/figures.js";
 import { checkSecrets, findDroppedSecrets } from "../../server/secrets/checks.js";
+import { EXAMPLE_PUBLIC_ID } from "../../server/setting-values.js";
 import { WORKER_CONNECTIONS } from "../../server/worker.js";
 import { redactUrl } from "../cli/failure.js";
 import { READINESS_CONNECTIONS } from "../runtime/readiness.js";
+import { findLinkProblems, findSettingProblems } from "./settings.js";
 import { findWorkerProblems } from "./workers.js";
 
 export interface CheckResult {
@@ -45,14 +49,21 @@ export interface CheckContext {
 type Check = (context: CheckContext) => Promise<CheckResult> | CheckResult;
 type DatabaseCheck = (context: CheckContext, db: Db) => Promise<CheckResult>;
 
+/** Less than a check may take, so that the mail server's silence is explained. */
+const MAIL_TIMEOUT_SECONDS = 8;
+
 /** Checks that need no database, in the order in which they are printed. */
 export const CHECKS = {
   // Invalid settings end `doctor` before its checks.
-  settings({ env }) {
-    const misspelled = misspelledSettings(env).map(({ name, meant }) => `${name} (did you mean ${meant}?)`);
-    return misspelled.length === 0
-      ? ok("All settings are valid.")
-      : warning(`Unknown settings: ${misspelled.join(", ")}. Rename or unset them.`);
+  settings: ({ settings, env }) => warnOf(findSettingProblems(settings, env), "All settings are valid."),
+
+  links({ settings }) {
+    const { FORM_URL_TEMPLATE } = settings;
+    const example = FORM_URL_TEMPLATE && guestUrlOf({ publicId: EXAMPLE_PUBLIC_ID }, FORM_URL_TEMPLATE);
+    return warnOf(
+      findLinkProblems(settings),
+      example ? `The link of a guest is like ${example}.` : "FORM_URL_TEMPLATE is not set: guests get no link.",
+    );
   },
 
   async "email templates"({ settings }) {
@@ -66,9 +77,12 @@ export const CHECKS = {
       const notSent = "SMTP_URL is not set: emails wait. Only `dev` prints them.";
       return NODE_ENV === "production" ? warning(`${notSent} Set SMTP_URL.`) : ok(notSent);
     }
-    const transport = await openTransport(SMTP_URL, settings);
+    const timeout = { SMTP_TIMEOUT_SECONDS: Math.min(settings.SMTP_TIMEOUT_SECONDS, MAIL_TIMEOUT_SECONDS) };
+    const transport = await openTransport(SMTP_URL, timeout);
     // Connects and logs in without sending mail.
-    return checkServer("The mail server", SMTP_URL, () => transport.verify()).finally(() => transport.close());
+    return checkServer("The mail server", "SMTP_URL", SMTP_URL, () => transport.verify()).finally(() =>
+      transport.close(),
+    );
   },
 
   async redis({ settings: { REDIS_URL } }) {
@@ -76,7 +90,7 @@ export const CHECKS = {
     const { connectionTo } = await import("../runtime/redis.js");
     const client = connectionTo(REDIS_URL).on("error", () => {});
     const ping = async () => (await client.connect()).ping();
-    return checkServer("Redis", REDIS_URL, ping).finally(() => client.destroy());
+    return checkServer("Redis", "REDIS_URL", REDIS_URL, ping).finally(() => client.destroy());
   },
 } satisfies Record<string, Check>;
 
@@ -208,49 +222,20 @@ export const DATABASE_CHECKS = {
   },
 } satisfies Record<string, DatabaseCheck>;
 
-/** Runs `attempt` against the server at `url` and reports the result. */
-async function checkServer(what: string, url: string, attempt: () => Promise<unknown>): Promise<CheckResult> {
+/** Runs `attempt` against the server at `url`, the value of this setting, and reports the result. */
+async function checkServer(
+  what: string,
+  setting: "SMTP_URL" | "REDIS_URL",
+  url: string,
+  attempt: () => Promise<unknown>,
+): Promise<CheckResult> {
   const server = `${what} at ${new URL(url).host}`;
   try {
     await attempt();
     return ok(`${server} answers.`);
   } catch (error) {
-    // ECONNREFUSED of a host with several addresses has no message.
-    const { message, code } = error as NodeJS.ErrnoException;
-    const reason = redactUrl(message || code || String(error), url).replace(/\s+/g, " ");
-    return failed(`${server} cannot be used: ${reason}`);
+    return failed(`${server} cannot be used: ${redactUrl(describeConnectionFailure(error, setting), url)}`);
   }
-}
-
-/** Environment variables that almost match a setting's name. Other variables belong to other programs. */
-export function misspelledSettings(env: CheckContext["env"]): { name: string; meant: string }[] {
-  const known = Object.keys(settingsSchema.shape);
-  return Object.keys(env).flatMap((name) => {
-    // Shorter names match too easily: POST is not a misspelled PORT.
-    if (known.includes(name) || name.length < 6) return [];
-    const given = name.toUpperCase();
-    const completions = known.filter((setting) => setting.startsWith(given));
-    const meant =
-      known.find((setting) => isWithinEdits(1, given, setting)) ??
-      known.find((setting) => name.length >= 8 && isWithinEdits(2, given, setting)) ??
-      (completions.length === 1 ? completions[0] : undefined);
-    return meant ? [{ name, meant }] : [];
-  });
-}
-
-/** Whether at most `edits` characters need to be inserted, deleted or replaced to turn one word into the other. */
-function isWithinEdits(edits: number, one: string, other: string): boolean {
-  if (one === other) return true;
-  if (edits === 0 || Math.abs(one.length - other.length) > edits) return false;
-  let start = 0;
-  while (one[start] === other[start]) start++;
-  const [a, b] = [one.slice(start), other.slice(start)];
-  const [restOfA, restOfB] = [a.slice(1), b.slice(1)];
-  return [
-    [restOfA, restOfB],
-    [restOfA, b],
-    [a, restOfB],
-  ].some(([x = "", y = ""]) => isWithinEdits(edits - 1, x, y));
 }
 
 /** The maximum number of connections that the processes open, and the number that Postgres allows. */

@@ -29,7 +29,13 @@ type DatabaseChecks = [name: string, check: typeof checkDatabase][];
 async function examineDatabase(context: CheckContext, checks: DatabaseChecks, given?: Db): Promise<Report[]> {
   const skipped = checks.map(([name]): Report => ({ name, status: "skipped", message: "The database check failed." }));
   if (!context.settings.DATABASE_URL) return [{ name: "database", ...failed("DATABASE_URL is not set.") }, ...skipped];
-  const db = given ?? openDb(context.settings);
+  let db: Db;
+  try {
+    db = given ?? openDb(context.settings);
+  } catch (error) {
+    // A file in DATABASE_URL that cannot be read.
+    return [{ name: "database", ...failed(explain(error).message) }, ...skipped];
+  }
   const run = ([name, check]: DatabaseChecks[number]) => report(name, context, () => check(context, db));
   try {
     const database = await run(["database", checkDatabase]);

@@ -23,7 +23,7 @@ export async function serve(options: ServeOptions, print: Print): Promise<void> 
   // A start that then fails for lack of a migration has its reason in front.
   await warnAtStart(settings, log, { checks: ["schema"], worker: false });
   const gateway = await startListening(settings, log, worker);
-  await warnAtStart(settings, log, { checks: ["settings", "connections"], worker });
+  await warnAtStart(settings, log, { checks: ["settings", "links", "connections"], worker });
   await flushLogs();
   const { url } = gateway;
   print({ url }, `Listening on ${url}; API reference at ${url}/docs`);

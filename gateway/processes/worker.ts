@@ -16,7 +16,7 @@ export async function runWorker(print: Print): Promise<void> {
   const settings = readSettingsWithDatabase();
   await withServices(settings, async (services, log) => {
     logCrash(log);
-    await warnAtStart(settings, log, { checks: ["settings", "schema"], worker: true });
+    await warnAtStart(settings, log, { checks: ["settings", "links", "schema"], worker: true });
     const worker = await startWorker(services, log);
     await flushLogs();
     const concurrency = whyEmailsWait(settings) ? 0 : settings.WORKER_CONCURRENCY;
@@ -33,7 +33,7 @@ export async function runWorker(print: Print): Promise<void> {
 export async function warnAtStart(
   settings: Settings,
   log: Logger,
-  { checks, worker }: { checks: ("settings" | "schema" | "connections")[]; worker: boolean },
+  { checks, worker }: { checks: ("settings" | "links" | "schema" | "connections")[]; worker: boolean },
 ): Promise<void> {
   const reports = await examine({ settings, env: process.env, processes: 1, worker }, checks);
   for (const { name, status, message } of reports) {

@@ -56,6 +56,7 @@ describe("guest-forms doctor", { timeout: 240_000 }, () => {
       ...Object.fromEntries(CHECKS.map((name) => [name, "skipped"])),
       database: "failed",
       settings: "ok",
+      links: "ok",
       "email templates": "ok",
       "mail server": "failed",
       redis: "failed",

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { type CheckContext, DATABASE_CHECKS, misspelledSettings } from "../../gateway/doctor/checks.js";
+import { type CheckContext, DATABASE_CHECKS } from "../../gateway/doctor/checks.js";
 import { examine } from "../../gateway/doctor/examine.js";
+import { misspelledSettings } from "../../gateway/doctor/misspelled.js";
 import { readSettings } from "../../server/config.js";
 import type { Db } from "../../server/database/db.js";
 import { openTestCore } from "../support/core.js";
@@ -29,7 +30,7 @@ async function runChecks(variables: Record<string, string> = {}, processes = 1, 
 }
 
 const CHECKS =
-  "database, schema, writes, secrets, connections, clock, time zones, workers, emails, webhooks, settings, email templates, mail server, redis".split(
+  "database, schema, writes, secrets, connections, clock, time zones, workers, emails, webhooks, settings, links, email templates, mail server, redis".split(
     ", ",
   );
 
