@@ -39,6 +39,21 @@ export function correlate(log: Logger): RequestHandler {
   };
 }
 
+/** Warns once, at the first request that a proxy seems to have forwarded, if the settings name none. */
+export function warnOfProxy(log: Logger): RequestHandler {
+  let isLogged = false;
+  return (req, _res, next) => {
+    if (!isLogged && "x-forwarded-for" in req.headers) {
+      isLogged = true;
+      log.warn({}, PROXY_NOT_TRUSTED);
+    }
+    next();
+  };
+}
+
+const PROXY_NOT_TRUSTED =
+  "a request has X-Forwarded-For, but TRUST_PROXY is 0: behind a reverse proxy, all clients share one limit of bad keys. If there is one, set TRUST_PROXY to the number of proxies";
+
 /** Paths outside `/v1`, on either port. */
 const OTHER_ROUTES: [pattern: RegExp, route: string][] = [
   [/^\/(?:livez|readyz|docs|openapi\.json|llms\.txt|metrics)?$/, "$&"],

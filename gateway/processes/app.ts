@@ -18,7 +18,7 @@ import { type Admission, admit, rejectExcess } from "../http/admission.js";
 import { answerOptions, rejectMethod } from "../http/methods.js";
 import { handleProtocolErrors } from "../http/protocol-errors.js";
 import { limitRate } from "../http/rate-limit.js";
-import { correlate, noStore, requestListener, requireHost } from "../http/request.js";
+import { correlate, noStore, requestListener, requireHost, warnOfProxy } from "../http/request.js";
 import { securityHeaders } from "../http/security-headers.js";
 import type { Metrics } from "../internal/metrics.js";
 import { type Operation, ROUTES } from "../operations/operations.js";
@@ -49,6 +49,7 @@ export function createApp(deps: AppDeps): Express {
   app.disable("x-powered-by").disable("etag");
   app.set("query parser", false).set("trust proxy", settings.TRUST_PROXY);
   app.use(closeConnectionsOnShutdown(lifecycle), correlate(log), admit(deps.admission));
+  if (settings.TRUST_PROXY === 0) app.use(warnOfProxy(log));
   app.use(securityHeaders(), requireHost);
   // Authenticate paths that only resemble /v1 too: without a key, a client learns nothing about paths.
   app.use((req, res, next) => (LOOKS_LIKE_V1.test(req.path) ? v1(req, res, next) : next()));
