@@ -88,8 +88,8 @@ export const formUrlTemplate = z
     return !isMisplaced && isHttpUrl(link) && new URL(link).href.includes(EXAMPLE_PUBLIC_ID);
   })
   .meta({
-    allowed:
-      'an http or https URL with {publicId} in its path or query, without "$" or other braces, such as https://app.example.com/register/{publicId}',
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: as operators write it
+    allowed: "an http or https URL with {publicId} in its path or query, not ${publicId} or {{publicId}}",
   });
 
 export const shortText = (allowed: string) =>

@@ -31,7 +31,7 @@ const findOpenInternalPort = ({ INTERNAL_HOST, INTERNAL_TOKEN }: Settings, { con
   INTERNAL_TOKEN !== undefined &&
   !container &&
   ["0.0.0.0", "::"].includes(INTERNAL_HOST) &&
-  `INTERNAL_HOST is ${INTERNAL_HOST}: the console and INTERNAL_TOKEN are sent over plain HTTP on all interfaces. Set it to 127.0.0.1, or to one address in a private network.`;
+  `INTERNAL_HOST ${INTERNAL_HOST} is all interfaces: the console and INTERNAL_TOKEN are sent over plain HTTP. Set it to 127.0.0.1, or to one address in a private network.`;
 
 const findUnverifiedDatabase = (name: string, url: string | undefined) =>
   url !== undefined &&

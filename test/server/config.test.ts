@@ -98,8 +98,8 @@ test.each<[keyof Settings, string, unknown]>([
 
 describe("invalid settings", () => {
   const SENDER = "an email address, with or without a name that may contain {listing}";
-  const TEMPLATE =
-    'an http or https URL with {publicId} in its path or query, without "$" or other braces, such as https://app.example.com/register/{publicId}';
+  const SIGN = "$";
+  const TEMPLATE = `an http or https URL with {publicId} in its path or query, not ${SIGN}{publicId} or {{publicId}}`;
   const ORIGINS = 'comma-separated origins such as https://app.example.com, or "*"';
   const HOSTS = "comma-separated host names such as console.example.com, without port";
   const PORTS = ["65536", "-1", "http", "0x10", "1e3", "10.0", "+10", " ", " 10", "1_000", "١٠"];
@@ -114,7 +114,7 @@ describe("invalid settings", () => {
     ...[
       "https://x.example/",
       "javascript:{publicId}",
-      ...["$", "%"].map((sign) => `https://x.example/${sign}{publicId}`),
+      ...[SIGN, "%"].map((sign) => `https://x.example/${sign}{publicId}`),
       "https://x.example/{{publicId}}",
       "https://x.example/{publicId}/{listing}",
       "https://x.example/{publicid}",
