@@ -9,8 +9,7 @@ import { FORM, LISTING_OPTION, oneOf, orNone, TEXT, WHOLE_NUMBER } from "../cli/
 
 export const NO_FORM = "There is no form with this id, public id or link.";
 
-export const FORM_HELP =
-  "FORM is the form's id, its public id (behind -- if it begins with -), or the guest's whole link.";
+export const FORM_HELP = "FORM is the form's id, its public id, or the guest's whole link.";
 
 const FORM_TEXTS = { notFound: NO_FORM, help: FORM_HELP };
 

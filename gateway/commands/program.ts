@@ -1,4 +1,5 @@
-import { Command, type CommanderError } from "commander";
+import type { Command, CommanderError } from "commander";
+import { CommandWithIds } from "../cli/command-with-ids.js";
 import { notes } from "../cli/help.js";
 import { PACKAGE } from "../runtime/package.js";
 import { doctor } from "./doctor.js";
@@ -39,7 +40,7 @@ const COMMANDS = {
 
 /** Builds the command line. Commands load their action when they run, which keeps help and usage errors fast. */
 export function buildProgram(): Command {
-  const program = new Command("guest-forms")
+  const program = new CommandWithIds("guest-forms")
     .description(PACKAGE.description)
     .version(PACKAGE.version, "--version", "print the version")
     .helpOption("-h, --help", "print help for the command")
@@ -67,7 +68,11 @@ export function describeUsage(program: Command, args: string[], error: Commander
   if (!/^unknown (command|option) '.+'$/.test(message)) return message;
   let command = program;
   for (const word of args) command = command.commands.find((subcommand) => subcommand.name() === word) ?? command;
-  return `${message}: see ${commandPath(command)} --help`;
+  const path = commandPath(command);
+  // Of the options, only -h is short: others are rather values.
+  const [, value] = /^unknown option '(-[^-].*)'$/.exec(message) ?? [];
+  const isArgument = value !== undefined && command.registeredArguments.length > 0;
+  return `${message}: see ${path} --help${isArgument ? `, or put -- before a value: ${path} -- ${value}` : ""}`;
 }
 
 const commandPath = (command: Command): string =>

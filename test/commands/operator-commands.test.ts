@@ -114,6 +114,25 @@ describe("commands that read", () => {
     }
   });
 
+  test("forms and listings are found by a public id and an external id that begin with -", async () => {
+    const listing = await makeListing(services, ana.id);
+    await services.db.pool.query("UPDATE listings SET external_id = '-loft' WHERE id = $1", [listing.id]);
+    const insert = "INSERT INTO forms (public_id, listing_id, fingerprint) VALUES ($1, $2, '') RETURNING id";
+    for (const publicId of ["-oqi9IK9ydzCbIXA_D0-h", "--qi9IK9ydzCbIXA_D0-h", "-hqi9IK9ydzCbIXA_D0-h"]) {
+      const [{ id }] = (await services.db.pool.query(insert, [publicId, listing.id])).rows;
+      for (const args of [[publicId], ["--json", publicId], ["--", publicId]])
+        expect(await text("forms", "show", ...args), args.join(" ")).toContain(id);
+      expect(await json("forms", "trail", publicId)).toEqual([]);
+      expect(await json("emails", "list", "--form", publicId)).toEqual(page());
+      const declined = await json("forms", "set-status", publicId, "ACCEPTED", "--from", "SENT");
+      expect(declined).toMatchObject({ id, status: "ACCEPTED" });
+      await services.db.pool.query("DELETE FROM forms WHERE id = $1", [id]);
+    }
+    expect(await json("forms", "list", "--listing", "-loft")).toEqual(page());
+    expect(await json("forms", "list", "--listing=-loft")).toEqual(page());
+    expect(await text("listings", "show", "--", "-loft")).toContain(listing.id);
+  });
+
   test("trace prints the changes of a request and the log field to search for", async () => {
     const [{ correlationId } = { correlationId: "" }] = await operator.audit.trail({ subjectId: third.id });
     const traced = await operator.audit.trace({ correlationId });

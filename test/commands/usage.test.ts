@@ -27,6 +27,14 @@ test.each([
   ["users create --email nobody", /--email: must be an email address/],
   ["import hosts.csv --dry-run --output ids.csv", /^--dry-run writes nothing: remove --output\.$/],
   ["keys issue-all hosts.txt --mode read-only --output keys.csv", /neither \.csv nor \.ndjson: add --format/],
+  ["forms show X --jsn", /^unknown option '--jsn' \(Did you mean --json\?\)$/],
+  ["forms show -oqi9IK9ydzCbIXA_D0-h --jsn", /^unknown option '--jsn' \(Did you mean --json\?\)$/],
+  ["forms show X -oqi9IK9ydzCbIXA_D0-h", /^unknown option '-oqi9IK9ydzCbIXA_D0-h'/],
+  [
+    "listings show -loft",
+    /^unknown option '-loft': see guest-forms listings show --help, or put -- before a value: guest-forms listings show -- -loft$/,
+  ],
+  ["users list -x", /^unknown option '-x': see guest-forms users list --help$/],
   ["serve --port 99999", /--port.*0 to 65535/],
 ])("a usage error has one line and the exit code 2: guest-forms %s", async (line, message) => {
   expect(await failure(...line.split(" "))).toEqual([2, expect.stringMatching(message)]);
