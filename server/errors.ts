@@ -172,11 +172,13 @@ export function invalid(fieldErrors: FieldError[], options: { status?: number } 
   return new ServiceError("VALIDATION_ERROR", { ...options, errors });
 }
 
+export const UNKNOWN_PROPERTY = "is not a known property";
+
 /** Converts the issues of a zod error. */
 export function fieldErrorsOf(error: z.core.$ZodError): FieldError[] {
   return error.issues.flatMap((issue): FieldError[] =>
     issue.code === "unrecognized_keys"
-      ? issue.keys.map((key) => ({ field: [...issue.path, key].join("."), issue: "is not a known property" }))
+      ? issue.keys.map((key) => ({ field: [...issue.path, key].join("."), issue: UNKNOWN_PROPERTY }))
       : [
           issue.path.length === 0
             ? { field: "body", issue: "must be an object" }

@@ -2,7 +2,7 @@ import { command } from "../cli/command.js";
 import { argument, flag, option } from "../cli/fields.js";
 import { formatTable } from "../cli/print.js";
 import { TEXT } from "../cli/readers.js";
-import { formatOf, formatOfFile, formatOption } from "../rows/format.js";
+import { FORMATS, formatOf, formatOfFile, formatOption } from "../rows/format.js";
 import type { ImportSummary } from "./actions/import.js";
 
 export const importCommand = command({
@@ -48,20 +48,30 @@ function formatSummary({ dryRun, ids: _, ...counts }: ImportSummary): string {
   return dryRun ? `${table}\n\nThis was a dry run: nothing was written.` : table;
 }
 
+const formatOfExport = ({ format, output = "" }: Partial<Record<"format" | "output", string | undefined>>) =>
+  FORMATS.find((known) => known === format) ?? formatOf(output) ?? "csv";
+
 export const exportCommand = command({
   description: "write all users, listings and memberships in the format of import, with their ids",
   input: {
     format: formatOption("the extension of --output, or csv"),
     output: option("--output <file>", "file to write, readable only by you (default: standard output)", TEXT),
+    isForSpreadsheets: flag("--for-spreadsheets", "write an apostrophe before values that look like formulas", true),
   },
   help: `
 An import of the file into the same database changes nothing. An import into another database creates what it lacks.
---json prints the number of rows, and requires --output.`,
+A CSV file with --for-spreadsheets is for reading, not for import: titles and
+ids that begin with =, +, - or @ are changed. --json prints the number of rows,
+and requires --output.`,
   examples: ["guest-forms export --output hosts.csv"],
-  check: ({ output }, isJson) => isJson && output === undefined && "--json requires --output.",
-  async call(core, { format, output }) {
+  check(given, isJson) {
+    if (given.isForSpreadsheets !== undefined && formatOfExport(given) !== "csv")
+      return "--for-spreadsheets writes CSV: remove it, or choose this format.";
+    return isJson && given.output === undefined && "--json requires --output.";
+  },
+  async call(core, { format, output, isForSpreadsheets }) {
     const { exportFile } = await import("./actions/export.js");
-    return exportFile(core, { format: format ?? formatOf(output ?? "") ?? "csv", output });
+    return exportFile(core, { format: formatOfExport({ format, output }), output, isForSpreadsheets });
   },
   text: ({ users, listings, memberships }, { output }) =>
     output === undefined ? undefined : `Wrote ${users} users, ${listings} listings and ${memberships} memberships.`,

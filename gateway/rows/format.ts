@@ -4,7 +4,7 @@ import type { Line, LineError } from "../../server/onboarding/schema.js";
 import { option } from "../cli/fields.js";
 import { oneOf } from "../cli/readers.js";
 
-const FORMATS = ["csv", "ndjson"] as const;
+export const FORMATS = ["csv", "ndjson"] as const;
 
 export type Format = (typeof FORMATS)[number];
 

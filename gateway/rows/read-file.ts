@@ -31,7 +31,8 @@ function encodingErrors(bytes: Buffer) {
   for (let line = 1, start = 0; start < bytes.length; line++) {
     const end = bytes.indexOf(LINE_FEED, start);
     const next = end === -1 ? bytes.length : end + 1;
-    if (!isUtf8(bytes.subarray(start, next))) errors.push({ line, field: "row", issue: "must be UTF-8" });
+    if (!isUtf8(bytes.subarray(start, next)))
+      errors.push({ line, field: "row", issue: 'must be UTF-8, which Excel saves as "CSV UTF-8"' });
     start = next;
   }
   return errors;

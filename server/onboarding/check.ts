@@ -3,14 +3,15 @@ import type { Sql } from "../database/db.js";
 import { type FieldError, fieldErrorsOf } from "../errors.js";
 import { readTimeZoneNames } from "../listings/timezones.js";
 import { inGroups } from "../values.js";
+import { FileNames, fieldsOf, referenceTo, toName } from "./file-names.js";
 import { findReferences, type Member, missingOf, outcomesOf } from "./memberships.js";
 import { countOutcomes } from "./outcomes.js";
 import {
   BATCH,
   type Checked,
+  type CheckInput,
   type Counts,
   type checkInput,
-  type Line,
   type LineError,
   type ListingRow,
   type Outcome,
@@ -20,10 +21,10 @@ import {
   rowsOf,
   type UserRow,
 } from "./schema.js";
-import { LISTINGS, plan, type Stored, type Table, USERS } from "./upsert.js";
+import { LISTINGS, plan, type Table, USERS } from "./upsert.js";
 
 export async function checkFile({ ctx, input }: Call<typeof checkInput>): Promise<Checked> {
-  const file = new FileCheck(ctx.services.db, input.lines);
+  const file = new FileCheck(ctx.services.db, input);
   const counts = {
     users: await file.checkTable(USERS, file.rowsOf("user")),
     listings: await file.checkTable(LISTINGS, file.rowsOf("listing")),
@@ -32,24 +33,47 @@ export async function checkFile({ ctx, input }: Call<typeof checkInput>): Promis
   return { errors: file.errors.sort((a, b) => a.line - b.line), counts };
 }
 
+const NOUNS = ["listing", "user"] as const;
+
 /** Checks the rows of a file in the order in which they will be written, and collects the errors. */
 class FileCheck {
   readonly errors: LineError[] = [];
   readonly #sql: Sql;
   /** The lines of the valid rows. */
   readonly #lines = new Map<Row, number>();
-  readonly #names: Record<"user" | "listing", FileNames>;
+  readonly #names: Record<(typeof NOUNS)[number], FileNames>;
   /** The first line that uses a value, to find values that a file has twice. */
   readonly #firstLines = new Map<string, number>();
 
-  constructor(sql: Sql, lines: readonly Line[]) {
+  constructor(sql: Sql, { lines, isPartial = false }: CheckInput) {
     this.#sql = sql;
-    this.#names = { user: new FileNames(lines, "user"), listing: new FileNames(lines, "listing") };
-    for (const { line, value } of lines) {
+    this.#names = {
+      user: new FileNames(lines, "user", isPartial),
+      listing: new FileNames(lines, "listing", isPartial),
+    };
+    const invalid = lines.flatMap(({ line, value }) => {
       const parsed = row.safeParse(value);
-      if (parsed.success) this.#lines.set(parsed.data, line);
-      else this.#addErrors(line, fieldErrorsOf(parsed.error));
-    }
+      if (!parsed.success) return [{ line, value, errors: fieldErrorsOf(parsed.error) }];
+      this.#lines.set(parsed.data, line);
+      return [];
+    });
+    for (const { value, errors } of invalid) this.#setInvalid(value, errors);
+    for (const { line, value, errors } of invalid) this.#addErrors(line, this.#withoutConsequences(value, errors));
+  }
+
+  /** Records that a row of the file is invalid. One of an unknown type may be a user or a listing. */
+  #setInvalid(value: unknown, errors: readonly FieldError[]): void {
+    const fields = errors.map(({ field }) => field);
+    const type = fieldsOf(value).get("type");
+    for (const noun of NOUNS) if (type === noun || fields.includes("type")) this.#names[noun].setInvalid(value, fields);
+  }
+
+  /** The errors of a row, except those of a membership with the name of an invalid row, which has the same error. */
+  #withoutConsequences(value: unknown, errors: readonly FieldError[]): FieldError[] {
+    const fields = fieldsOf(value);
+    const isConsequence = ({ field }: FieldError) =>
+      NOUNS.some((noun) => noun === field && this.#names[noun].isInvalid(toName(fields.get(field))));
+    return errors.filter((error) => fields.get("type") !== "membership" || !isConsequence(error));
   }
 
   #lineOf = (row: Row) => this.#lines.get(row) ?? 0;
@@ -80,7 +104,9 @@ class FileCheck {
           ...(emailOf ? this.#issuesOfUse(row, "email", emailOf(row), "is already on") : []),
         ];
         const same = id ? this.#issuesOfUse(row, "externalId", id, `names the same ${noun} as`) : [];
-        this.#addErrors(this.#lineOf(row), repeated.length > 0 ? repeated : [...issues, ...same]);
+        const errors = repeated.length > 0 ? repeated : [...issues, ...same];
+        this.#addErrors(this.#lineOf(row), errors);
+        if (errors.length > 0) this.#setInvalid(row, errors);
         if (id) this.#names[noun].setStoredId(row.externalId, id);
         outcomes.push(outcome);
       }
@@ -105,9 +131,14 @@ class FileCheck {
           // A user of the file would have been found by the address that the file gives it.
           referenceTo(byEmail && !this.#names.user.isStored(byEmail.id) ? byEmail : undefined);
         if (!listing || !user) {
-          this.#addErrors(this.#lineOf(row), missingOf({ listing, user }));
+          const missing = missingOf({ listing, user });
+          this.#addErrors(
+            this.#lineOf(row),
+            missing.filter(({ field }) => !this.#names[field].mayBeInvalid(row[field])),
+          );
           continue;
         }
+        if (NOUNS.some((noun) => this.#names[noun].isInvalid(row[noun]))) continue;
         const pair = `${listing.key} ${user.key}`;
         const repeated = this.#issuesOfUse(row, "user", pair, "already has a role on this listing, on");
         this.#addErrors(this.#lineOf(row), repeated);
@@ -119,55 +150,3 @@ class FileCheck {
     return countOutcomes(outcomes);
   }
 }
-
-/** The user or listing that a membership refers to. Two references to the same one have the same `key`. */
-interface Reference {
-  key: string;
-  /** Undefined if the import creates it. */
-  id: string | undefined;
-}
-
-const referenceTo = (stored: Stored | undefined): Reference | undefined => stored && { key: stored.id, id: stored.id };
-
-/**
- * The users or listings of the file, by every name that a membership row may use. Rows that are invalid for another reason
- * count too: memberships that refer to them are not at fault.
- */
-class FileNames {
-  /** By external id; undefined if the row is not stored. */
-  readonly #storedIds = new Map<string, string | undefined>();
-  readonly #stored = new Set<string>();
-  readonly #externalIdByEmail = new Map<string, string>();
-
-  constructor(lines: readonly Line[], type: "user" | "listing") {
-    for (const { value } of lines) {
-      const fields = new Map<string, unknown>(Object.entries(value ?? {}));
-      const externalId = trimmed(fields.get("externalId"));
-      if (fields.get("type") !== type || !externalId) continue;
-      this.#storedIds.set(externalId, undefined);
-      const email = trimmed(fields.get("email")).toLowerCase();
-      if (!this.#externalIdByEmail.has(email)) this.#externalIdByEmail.set(email, externalId);
-    }
-  }
-
-  /** Records that the row with this external id is stored under this id. */
-  setStoredId(externalId: string, id: string): void {
-    this.#storedIds.set(externalId, id);
-    this.#stored.add(id);
-  }
-
-  /** Whether a row of the file is stored under this id. */
-  isStored = (id: string): boolean => this.#stored.has(id);
-
-  /** The row with this external id. Undefined if the file has none. */
-  find(externalId: string | undefined): Reference | undefined {
-    if (externalId === undefined || !this.#storedIds.has(externalId)) return undefined;
-    const id = this.#storedIds.get(externalId);
-    return { id, key: id ?? `new ${externalId}` };
-  }
-
-  /** The row with this email address, ignoring case. Undefined if the file has none. */
-  findByEmail = (email: string): Reference | undefined => this.find(this.#externalIdByEmail.get(email.toLowerCase()));
-}
-
-const trimmed = (value: unknown) => (typeof value === "string" ? value.trim() : "");

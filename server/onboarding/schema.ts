@@ -85,13 +85,16 @@ export const written = counts.extend({ ids: z.array(z.guid()) });
 
 export type Written = z.infer<typeof written>;
 
-/** A whole file. */
+/** A whole file. `isPartial` if it has rows that cannot be read: they may be what memberships refer to. */
 export const checkInput = z.strictObject({
   lines: z.array(z.strictObject({ line: z.int(), value: z.unknown() })),
+  isPartial: z.boolean().optional(),
 });
 
+export type CheckInput = z.output<typeof checkInput>;
+
 /** `value` is what the file has on this line, possibly not a row. */
-export type Line = z.output<typeof checkInput>["lines"][number];
+export type Line = CheckInput["lines"][number];
 
 const lineError = z.object({ line: z.int(), field: z.string(), issue: z.string() });
 

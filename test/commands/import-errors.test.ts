@@ -2,29 +2,13 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { asOperator, makeUser } from "../support/factories.js";
 import { runCli } from "../support/processes.js";
-import { commandsWith, runInProcess } from "../support/run-in-process.js";
+import { commandsWith } from "../support/run-in-process.js";
 import { makeRows, openImporter, toNdjson } from "./importer.js";
 
-const { env, services, folder, write, importRows } = await openImporter();
+const { env, services, folder, write, importRows, errorsOf } = await openImporter();
 const { failure } = commandsWith(env);
 
 describe("an invalid file", () => {
-  const countRows = async () => {
-    const tables = ["users", "listings", "memberships"].map((name) => `(SELECT count(*) FROM ${name}) ${name}`);
-    return (await services.db.pool.query(`SELECT ${tables}`)).rows;
-  };
-
-  /** Imports the file, which must fail and write nothing. Returns the errors. */
-  async function errorsOf(path: string): Promise<string[]> {
-    const before = await countRows();
-    const { code, message, stdout } = await runInProcess(["import", path], env);
-    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-    expect(await countRows()).toEqual(before);
-    const lines = message.split("\n");
-    expect(lines.at(-1)).toBe(`Nothing was imported. Errors in ${path}: ${lines.length - 1}.`);
-    return lines.slice(0, -1);
-  }
-
   test("an id of a listing or user that has another external id, of an erased user, or that is no UUID, is an error", async () => {
     const { ana, ben, loft } = makeRows();
     await importRows(ana, ben, loft);
@@ -60,9 +44,6 @@ describe("an invalid file", () => {
       ben,
       { ...ben, email: `x.${ben.email}` },
       { ...ben, externalId: "y", email: ben.email.toUpperCase() },
-      { ...owns, user: ben.externalId },
-      { ...owns, user: ben.email, role: "READER" },
-      { ...owns, user: `${id}-nobody`, listing: "no" },
       { ...owns, role: "host" },
       { type: "user", externalId: `${id}-z`, email: other.email },
       { type: "user", externalId: taken.id, email: other.email },
@@ -82,12 +63,34 @@ describe("an invalid file", () => {
       "line 8: type: must be one of user, listing and membership",
       "line 10: externalId: is already on line 9",
       "line 11: email: is already on line 9",
-      "line 13: user: already has a role on this listing, on line 12",
-      "line 14: listing: names no listing of the file or the database: give an externalId or an id",
-      "line 14: user: names no user of the file or the database: give an externalId, an id or an email address",
-      "line 15: role: must be one of OWNER, WRITER and READER",
-      "line 16: email: another user has this address: ID",
-      "line 17: email: is already on line 16",
+      "line 12: role: must be one of OWNER, WRITER and READER",
+      "line 13: email: another user has this address: ID",
+      "line 14: email: is already on line 13",
+    ]);
+  });
+
+  test("a membership that is there twice, or names what neither the file nor the database has, is an error", async () => {
+    const { ana, ben, loft, owns, id } = makeRows();
+    const { title: _, ...untitled } = makeRows().loft;
+    const memberships = [
+      { ...owns, user: ben.externalId },
+      { ...owns, user: ben.email, role: "READER" },
+      { ...owns, user: `${id}-nobody`, listing: "no" },
+    ];
+    expect(await errorsOf(write("unknown.ndjson", [ana, ben, loft, untitled, ...memberships]))).toEqual([
+      "line 4: title: is required",
+      "line 6: user: already has a role on this listing, on line 5",
+      "line 7: listing: names no listing of the file or the database: give an externalId or an id",
+      "line 7: user: names no user of the file or the database: give an externalId, an id or an email address",
+    ]);
+  });
+
+  test("names the property that a misspelled one almost is", async () => {
+    const { ana } = makeRows();
+    const { externalId, ...rest } = ana;
+    expect(await errorsOf(write("near.ndjson", [{ ...rest, externalID: externalId }]))).toEqual([
+      "line 1: externalId: is required",
+      "line 1: externalID: is not a known property: did you mean externalId?",
     ]);
   });
 
@@ -115,9 +118,24 @@ describe("an invalid file", () => {
   });
 
   test.each([
-    ["an unknown column", "type,externalID\nuser,1", /^line 1: externalID: is not a known column: use type, /],
+    ["an unknown column", "type,externalId,notes\nuser,1,2", /^line 1: notes: is not a known column: use type, /],
+    [
+      "a last row that is cut",
+      "type,externalId,email,name\nuser,1,a@example.co",
+      /^line 2: row: has 3 values, but the header has 4 columns$/,
+    ],
+    ["a column without a name", "type,,externalId\nuser,,1", /^line 1: column 2: has no name$/],
     ["a repeated column", "type,type\nuser,user", /^line 1: type: is there twice$/],
-    ["another separator", "type;externalId\nuser;1", /^line 1: type: is required as a column/],
+    [
+      "another separator",
+      "type|externalId\nuser|1",
+      /^line 1: type: is required as a column.* commas, semicolons or tabs$/,
+    ],
+    [
+      "an id that a spreadsheet has shortened",
+      "type,externalId\nuser,1.23457E+15",
+      /^line 2: externalId: is a number that a spreadsheet has shortened: format the column as text$/,
+    ],
     ["nothing", "", /^line 1: type: is required as a column/],
     [
       "a cell that its type does not have",
@@ -128,9 +146,54 @@ describe("an invalid file", () => {
     expect((await errorsOf(write("header.csv", content)))[0]).toMatch(expected);
   });
 
+  test.each([
+    ["externalID", "externalId"],
+    ["Email", "email"],
+    ["time_zone", "timezone"],
+    ["maxPeople", undefined],
+  ])("with the unknown column %s is one error on line 1, which suggests %s", async (column, meant) => {
+    const rows = `type,${column}\n${"user,x\n".repeat(3)}`;
+    const errors = await errorsOf(write("near.csv", rows));
+    expect(errors).toEqual([expect.stringMatching(`^line 1: ${column}: is not a known column: `)]);
+    if (meant) expect(errors[0]).toMatch(`: did you mean ${meant}?`);
+    else expect(errors[0]).not.toContain("did you mean");
+  });
+
+  test("with the column Type is told that type is meant", async () => {
+    expect(await errorsOf(write("near.csv", "Type,externalId\nuser,x"))).toEqual([
+      "line 1: Type: is not a known column: did you mean type?",
+    ]);
+  });
+
+  test("has the line in which a row begins, also after CRLF, quoted line breaks and empty rows", async () => {
+    for (const end of ["\n", "\r\n", "\r"]) {
+      const lines = [
+        "type,externalId,email",
+        'user,a1,"a',
+        '1@example.com"',
+        ",,",
+        "",
+        "user,,a2@example.com",
+        "user,a3,a3",
+      ];
+      expect(await errorsOf(write("lines.csv", lines.join(end)))).toEqual([
+        "line 2: email: must be an email address",
+        "line 6: externalId: is required",
+        "line 7: email: must be an email address",
+      ]);
+    }
+    const mixed = "type,externalId,email\r\nuser,b1,b1@example.com\nuser,b2,b2\r\nuser,b3,b3\n";
+    expect(await errorsOf(write("mixed.csv", mixed))).toEqual([
+      "line 3: email: must be an email address",
+      "line 4: email: must be an email address",
+    ]);
+  });
+
   test("that is not UTF-8 is reported with each line", async () => {
     const bytes = Buffer.concat([Buffer.from("type\nuser\n"), Buffer.from([0xe4, 10]), Buffer.from("x\n")]);
-    expect(await errorsOf(write("latin.csv", bytes))).toEqual(["line 3: row: must be UTF-8"]);
+    expect(await errorsOf(write("latin.csv", bytes))).toEqual([
+      'line 3: row: must be UTF-8, which Excel saves as "CSV UTF-8"',
+    ]);
   });
 
   test("that is missing or has an unknown format is an error", async () => {

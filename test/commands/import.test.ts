@@ -39,6 +39,31 @@ describe("guest-forms import", () => {
     expect(listing).toHaveProperty("externalId", "c-loft");
   });
 
+  test.each([
+    ["Excel, with cells beyond the columns and without the last empty ones", ",", "\r\n"],
+    ["Excel or LibreOffice where values are separated by semicolons", ";", "\r\n"],
+    ["Google Sheets, as text separated by tabs", "\t", "\n"],
+  ])("reads a file of %s", async (_, separator, end) => {
+    const { id } = makeRows();
+    const rows = [
+      "type|externalId|email|title|address|city|country|zipCode|timezone|active|maxPeopleInListing|maxVehicles|allowPets|listing|user|role||",
+      ` user | ${id}-host |${id}.host@example.com`,
+      `listing|${id}-loft||Loft|Ufer 20|Berlin|Germany|01067|Europe/Berlin|FALSE|4|2.0|True|||||`,
+      "|||||||||||||||||",
+      `membership||||||||||||| ${id}-loft| ${id}-host|owner`,
+    ];
+    const path = write("sheet.csv", `\uFEFF${rows.join(end).replaceAll("|", separator)}${end}`);
+    const one = { users: created(1), listings: created(1), memberships: created(1) };
+    expect(await importJson(path)).toEqual({ dryRun: false, ...one });
+    expect(await listings.find({ listing: `${id}-loft` })).toMatchObject({
+      zipCode: "01067",
+      active: false,
+      maxPeopleInListing: 4,
+      maxVehicles: 2,
+      allowPets: true,
+    });
+  });
+
   test("with --dry-run counts what an import of operating.md's example would do, and writes nothing", async () => {
     const path = write("hosts.csv", operatingBlock("type,externalId"));
     const counts = { users: created(1), listings: created(1), memberships: created(1) };
@@ -151,8 +176,8 @@ describe("guest-forms import", () => {
       for (const { type, externalId } of [ana, ben, loft])
         expected.push({ type, externalId, id: (await commandsWith(env).json(`${type}s`, "show", externalId)).id });
       expect(ids).toEqual(expected);
-      const csv = expected.map(({ type, externalId, id }) => `${type},${externalId},${id}\r\n`).join("");
-      const text = format === "csv" ? `type,externalId,id\r\n${csv}` : toNdjson(...expected);
+      const csv = expected.map(({ type, externalId, id }) => `${type},${externalId},${id}\n`).join("");
+      const text = format === "csv" ? `type,externalId,id\n${csv}` : toNdjson(...expected);
       expect(readFileSync(output, "utf8")).toBe(text);
       expect(statSync(output).mode & 0o777).toBe(0o600);
     },

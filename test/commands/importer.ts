@@ -1,7 +1,8 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { expect } from "vitest";
 import { openTestServices } from "../support/factories.js";
-import { commandsWith } from "../support/run-in-process.js";
+import { commandsWith, runInProcess } from "../support/run-in-process.js";
 import { makeTempFolder } from "../support/run-tool.js";
 
 /** Opens a database to import into, and a folder for files. */
@@ -24,7 +25,22 @@ export async function openImporter() {
   }
   /** Imports these rows. */
   const importRows = (...rows: object[]) => importJson(write("rows.ndjson", rows));
-  return { services, env, folder, write, importJson, importRows };
+  const countRows = async () => {
+    const tables = ["users", "listings", "memberships"].map((name) => `(SELECT count(*) FROM ${name}) ${name}`);
+    return (await services.db.pool.query(`SELECT ${tables}`)).rows;
+  };
+
+  /** Imports the file, which must fail and write nothing. Returns the errors. */
+  async function errorsOf(path: string): Promise<string[]> {
+    const before = await countRows();
+    const { code, message, stdout } = await runInProcess(["import", path], env);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+    expect(await countRows()).toEqual(before);
+    const lines = message.split("\n");
+    expect(lines.at(-1)).toBe(`Nothing was imported. Errors in ${path}: ${lines.length - 1}.`);
+    return lines.slice(0, -1);
+  }
+  return { services, env, folder, write, importJson, importRows, errorsOf };
 }
 
 export const toNdjson = (...rows: unknown[]) => rows.map((row) => `${JSON.stringify(row)}\n`).join("");

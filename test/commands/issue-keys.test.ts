@@ -18,7 +18,7 @@ const issueAll = (file: string, output: string, ...args: string[]) =>
   json("keys", "issue-all", file, "--mode", "read-write", "--output", output, ...args);
 
 const readKeys = (path: string) => {
-  const [header, ...lines] = readFileSync(path, "utf8").trimEnd().split("\r\n");
+  const [header, ...lines] = readFileSync(path, "utf8").trimEnd().split("\n");
   expect(header).toBe("externalId,email,keyId,key");
   return lines.map((line) => {
     const [externalId, email, keyId = "", key = ""] = line.split(",");

@@ -224,7 +224,7 @@ describe("an operator who follows operating.md on an empty machine", () => {
     await writeFile(join(folder, "hosts.csv"), operatingBlock("type,externalId"));
     expect(await runInline("guest-forms import hosts.csv --dry-run")).toContain("dry run");
     expect(await runInline("guest-forms import hosts.csv --output ids.csv")).toMatch(/^memberships +1 +0 +0$/m);
-    expect(await readFile(join(folder, "ids.csv"), "utf8")).toMatch(/^listing,loft-1,[\da-f-]{36}\r$/m);
+    expect(await readFile(join(folder, "ids.csv"), "utf8")).toMatch(/^listing,loft-1,[\da-f-]{36}$/m);
     expect(await runInline("guest-forms keys issue-all hosts.csv")).toContain("Keys written to keys.csv: 1.");
     expect(await runInline("guest-forms export --output hosts.csv")).toContain("Wrote 2 users");
     expect(await runInline("guest-forms import hosts.csv --output ids.csv")).toMatch(/^memberships +0 +0 +2$/m);

@@ -15,13 +15,19 @@ const PARTS = [
 
 type ExportSummary = Record<(typeof PARTS)[number]["counted"], number>;
 
+interface ExportFileOptions {
+  format: Format;
+  output?: string | undefined;
+  isForSpreadsheets?: boolean | undefined;
+}
+
 /** Writes all users, listings and memberships to a file or, without `output`, to standard output. */
 export async function exportFile(
   core: Caller,
-  { format, output }: { format: Format; output?: string | undefined },
+  { format, output, isForSpreadsheets = false }: ExportFileOptions,
 ): Promise<ExportSummary> {
   const summary = { users: 0, listings: 0, memberships: 0 };
-  const text = textOf(core, format, summary);
+  const text = textOf(core, { format, isForSpreadsheets }, summary);
   const shown = process.stdout.isTTY ? toPrintable(text) : text;
   if (output === undefined) await pipeline(shown, process.stdout, { end: false }).catch(ignoreClosedPipe);
   else await writeWhole(output, (file) => pipeline(text, file.createWriteStream()));
@@ -29,7 +35,7 @@ export async function exportFile(
 }
 
 async function* toPrintable(chunks: AsyncIterable<string>): AsyncGenerator<string> {
-  for await (const chunk of chunks) yield printable(chunk.replaceAll("\r\n", "\n"));
+  for await (const chunk of chunks) yield printable(chunk);
 }
 
 /** The reader, such as `head`, has read enough. */
@@ -37,14 +43,18 @@ function ignoreClosedPipe(error: NodeJS.ErrnoException): void {
   if (error.code !== "EPIPE") throw error;
 }
 
-async function* textOf(core: Caller, format: Format, summary: ExportSummary): AsyncGenerator<string> {
+async function* textOf(
+  core: Caller,
+  { format, isForSpreadsheets }: { format: Format; isForSpreadsheets: boolean },
+  summary: ExportSummary,
+): AsyncGenerator<string> {
   if (format === "csv") yield toRecord(COLUMNS);
   for (const { type, counted } of PARTS) {
     let after: string | undefined;
     do {
       const { rows, next } = await core.onboarding.export({ type, after });
       summary[counted] += rows.length;
-      yield format === "csv" ? formatCsv(rows) : formatNdjson(rows);
+      yield format === "csv" ? formatCsv(rows, { isForSpreadsheets }) : formatNdjson(rows);
       after = next ?? undefined;
     } while (after !== undefined);
   }

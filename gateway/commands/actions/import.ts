@@ -1,11 +1,19 @@
 import type { Caller } from "../../../server/caller.js";
-import { ServiceError } from "../../../server/errors.js";
+import { ServiceError, UNKNOWN_PROPERTY } from "../../../server/errors.js";
 import { addCounts, noCounts } from "../../../server/onboarding/outcomes.js";
-import { BATCH, type Counts, type FileCounts, type Row, row } from "../../../server/onboarding/schema.js";
+import {
+  BATCH,
+  type Counts,
+  type FileCounts,
+  type LineError,
+  type Row,
+  row,
+} from "../../../server/onboarding/schema.js";
 import { inGroups } from "../../../server/values.js";
 import { CommandFailure } from "../../cli/failure.js";
+import { findNearMiss } from "../../cli/near-misses.js";
 import { Progress } from "../../cli/progress.js";
-import { formatCsv, toRecord } from "../../rows/csv.js";
+import { formatCsv, COLUMNS as KNOWN, toRecord } from "../../rows/csv.js";
 import { type FileContent, type Format, formatOf } from "../../rows/format.js";
 import { formatNdjson } from "../../rows/ndjson.js";
 import { readRows } from "../../rows/read-file.js";
@@ -36,8 +44,8 @@ export async function importFile(
   { format, dryRun, output }: ImportFileOptions,
 ): Promise<ImportSummary> {
   const { lines, errors } = await readRows(path, format);
-  const checked = await core.onboarding.check({ lines });
-  const all = [...errors, ...checked.errors];
+  const checked = await core.onboarding.check({ lines, isPartial: errors.length > 0 });
+  const all = [...errors, ...checked.errors.map(withNearMiss)];
   if (all.length > 0) throw CommandFailure.ofLines(all, `Nothing was imported. Errors in ${path}: ${all.length}.`);
   if (dryRun) return { dryRun, ...checked.counts, ids: [] };
   if (output === undefined) return writeLines(core, lines);
@@ -47,10 +55,15 @@ export async function importFile(
     const summary = await writeLines(core, lines);
     const { ids } = summary;
     await file.writeFile(
-      formatOf(output) === "ndjson" ? formatNdjson(ids) : toRecord(COLUMNS) + formatCsv(ids, COLUMNS),
+      formatOf(output) === "ndjson" ? formatNdjson(ids) : toRecord(COLUMNS) + formatCsv(ids, { columns: COLUMNS }),
     );
     return summary;
   });
+}
+
+function withNearMiss(error: LineError): LineError {
+  const meant = error.issue === UNKNOWN_PROPERTY && findNearMiss(error.field, KNOWN);
+  return meant ? { ...error, issue: `${error.issue}: did you mean ${meant}?` } : error;
 }
 
 async function writeLines(core: Caller, lines: FileContent["lines"]): Promise<ImportSummary> {

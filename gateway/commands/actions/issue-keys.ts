@@ -33,11 +33,13 @@ export async function issueKeys(
     for (const { id: userId, externalId, email } of lacking) {
       const { id: keyId, key } = await core.keys.issue({ ...fields, userId });
       issued++;
-      await file.appendFile(formatCsv([{ externalId, email, keyId, key }], COLUMNS)).catch(async (error) => {
-        // Nobody will ever have it.
-        await core.keys.revoke({ id: keyId }).catch(() => printLine(process.stderr, `Revoke the key ${keyId}.`));
-        throw error;
-      });
+      await file
+        .appendFile(formatCsv([{ externalId, email, keyId, key }], { columns: COLUMNS }))
+        .catch(async (error) => {
+          // Nobody will ever have it.
+          await core.keys.revoke({ id: keyId }).catch(() => printLine(process.stderr, `Revoke the key ${keyId}.`));
+          throw error;
+        });
     }
   };
   await writeNew(output, (file) =>
