@@ -4,6 +4,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:f
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { archiveVersion } from "./archive-version.mjs";
 import { bundledPackages } from "./bundled-packages.mjs";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -12,7 +13,7 @@ const npm = (cwd, ...words) =>
   execFileSync("npm", words, { cwd, encoding: "utf8", maxBuffer: 64 << 20, shell: process.platform === "win32" });
 
 /** The bundled packages in CycloneDX, with the hashes of the lock file. */
-function billOfMaterials() {
+function billOfMaterials(version) {
   const { components, dependencies, metadata, ...bill } = JSON.parse(
     npm(root, "sbom", "--sbom-format=cyclonedx", "--package-lock-only"),
   );
@@ -23,7 +24,7 @@ function billOfMaterials() {
   const { name } = readJson("package.json");
   return {
     ...bill,
-    metadata: { ...metadata, component: { ...metadata.component, name } },
+    metadata: { ...metadata, component: { ...metadata.component, name, version, purl: `pkg:npm/${name}@${version}` } },
     // The bundle contains them, whatever the project needs them for.
     components: components
       .filter((component) => refs.has(component["bom-ref"]))
@@ -43,8 +44,9 @@ try {
   for (const path of [...manifest.files, "README.md", "LICENSE"]) {
     if (path !== "sbom.cdx.json") cpSync(join(root, path), join(draft, path), { recursive: true, filter });
   }
-  writeFileSync(join(draft, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
-  writeFileSync(join(draft, "sbom.cdx.json"), `${JSON.stringify(billOfMaterials(), null, 2)}\n`);
+  const version = archiveVersion(manifest.version, draft);
+  writeFileSync(join(draft, "package.json"), `${JSON.stringify({ ...manifest, version }, null, 2)}\n`);
+  writeFileSync(join(draft, "sbom.cdx.json"), `${JSON.stringify(billOfMaterials(version), null, 2)}\n`);
   process.stdout.write(npm(draft, "pack", "--silent", "--pack-destination", resolve(process.argv[2] ?? root)));
 } finally {
   rmSync(draft, { recursive: true, force: true });

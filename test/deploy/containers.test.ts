@@ -18,13 +18,18 @@ describe("compose.yaml", () => {
     depends_on?: Record<string, { condition: string }>;
     ports?: string[];
     mem_limit?: string;
+    read_only?: boolean;
+    tmpfs?: string[];
+    volumes?: string[];
+    logging?: { driver: string; options: Record<string, string> };
   }
+  const OWN = ["migrate", "gateway", "worker"];
   const { services } = parse(read("compose.yaml"), { merge: true }) as { services: Record<string, Service> };
 
   test("compose.yaml has every part of the service, and starts each after its dependencies are healthy", () => {
     expect(Object.keys(services).sort()).toEqual(["gateway", "migrate", "postgres", "redis", "worker"]);
-    expect(services.postgres?.image).toBe("postgres:18");
-    expect(services.redis?.image).toBe("redis:7");
+    expect(services.postgres?.image).toMatch(/^postgres:18\.\d+-trixie@sha256:[0-9a-f]{64}$/);
+    expect(services.redis?.image).toMatch(/^redis:7\.\d+\.\d+-bookworm@sha256:[0-9a-f]{64}$/);
     const migrated = { migrate: { condition: "service_completed_successfully" } };
     const healthy = (name: string) => ({ [name]: { condition: "service_healthy" } });
     expect(services.migrate?.depends_on).toEqual(healthy("postgres"));
@@ -36,7 +41,7 @@ describe("compose.yaml", () => {
   });
 
   test("compose.yaml has only known settings with valid values, no secrets, memory limits, and ports on 127.0.0.1 only", () => {
-    for (const name of ["migrate", "gateway", "worker"]) {
+    for (const name of OWN) {
       const { environment = {} } = services[name] ?? {};
       for (const setting of Object.keys(environment)) expect(Object.keys(settingsSchema.shape)).toContain(setting);
       expect(environment.APP_SECRETS).toMatch(/^\$\{APP_SECRETS:\?.+\}$/);
@@ -51,12 +56,34 @@ describe("compose.yaml", () => {
       for (const port of ports) expect(port, "not open to the network").toMatch(/^127\.0\.0\.1:/);
       expect(mem_limit, name).toMatch(/^\d+[mg]$/);
     }
-    const { INTERNAL_HOST, INTERNAL_PORT = "" } = services.gateway?.environment ?? {};
+    const { INTERNAL_HOST, INTERNAL_PORT } = services.gateway?.environment ?? {};
     expect(INTERNAL_HOST).toBe("0.0.0.0");
-    const ports = Object.values(services).flatMap((service) => service.ports ?? []);
-    expect(ports.filter((port) => port.endsWith(`:${INTERNAL_PORT}`))).toEqual([]);
+    // The console opens at the address that operating.md names.
+    expect(services.gateway?.ports).toContain(`127.0.0.1:3001:${INTERNAL_PORT}`);
     for (const name of ["SMTP_URL", "SMTP_FROM", "FORM_URL_TEMPLATE"])
       expect(services.worker?.environment?.[name]).toBe(`\${${name}:-}`);
+  });
+
+  test("commands in a container can write to /data, which is the folder data, and to /tmp, and to nothing else", () => {
+    for (const name of OWN) {
+      const { read_only, tmpfs, volumes } = services[name] ?? {};
+      expect({ read_only, tmpfs, volumes }).toEqual({
+        read_only: true,
+        tmpfs: [expect.stringMatching(/^\/tmp:size=\d+m$/)],
+        volumes: ["./data:/data"],
+      });
+    }
+    expect(read(".gitignore").split("\n")).toContain("/data/");
+    for (const line of ["import /data/hosts.csv --output /data/ids.csv", "export --output /data/hosts.csv"])
+      expect(read("gateway/docs/operating.md")).toContain(`docker compose run --rm gateway ${line}\n`);
+  });
+
+  test("the log of each container is rotated", () => {
+    for (const [name, { logging }] of Object.entries(services))
+      expect(logging, name).toEqual({
+        driver: "json-file",
+        options: { "max-size": expect.stringMatching(/^\d+m$/), "max-file": expect.stringMatching(/^\d+$/) },
+      });
   });
 });
 
