@@ -10,12 +10,21 @@ export type KeyMode = (typeof KEY_MODES)[number];
 export const ROLES = ["OWNER", "WRITER", "READER"] as const;
 
 /**
- * States of an email that was not sent. `waiting`: no attempt yet; `running`: being sent; `retrying`: failed, next attempt at
- * `runAt`; `failed`: given up; `expired`: not sent in time (see `emails/expiry.ts`).
+ * States of an email that has not reached its recipient, as far as is known. `waiting`: no attempt yet; `running`: being sent;
+ * `retrying`: failed, next attempt at `runAt`; `failed`: given up; `bounced`: accepted by the mail server, and came back;
+ * `expired`: not sent in time (see `emails/expiry.ts`); `dismissed`: it failed or bounced, and was dealt with.
  */
-export const UNSENT_EMAIL_STATES = ["waiting", "running", "retrying", "failed", "expired"] as const;
-export type UnsentEmailState = (typeof UNSENT_EMAIL_STATES)[number];
-export const EMAIL_STATES = [...UNSENT_EMAIL_STATES, "sent"] as const;
+export const UNDELIVERED_EMAIL_STATES = [
+  "waiting",
+  "running",
+  "retrying",
+  "failed",
+  "bounced",
+  "expired",
+  "dismissed",
+] as const;
+export type UndeliveredEmailState = (typeof UNDELIVERED_EMAIL_STATES)[number];
+export const EMAIL_STATES = [...UNDELIVERED_EMAIL_STATES, "sent"] as const;
 
 /**
  * States of a webhook delivery, the first three as above. `failed`: given up; `expired`: it waited too long, or too many newer ones

@@ -1,9 +1,9 @@
 import { EMAIL_STATES } from "../../server/constants.js";
 import type { Email } from "../../server/emails/schema.js";
 import { command, DATABASE_HELP, localCommand, noun } from "../cli/command.js";
-import { flag, option, optionalArgument, required } from "../cli/fields.js";
+import { argument, flag, option, optionalArgument, required } from "../cli/fields.js";
 import { list } from "../cli/list.js";
-import { formatRecord } from "../cli/print.js";
+import { formatRecord, formatTable } from "../cli/print.js";
 import { oneOf, TEXT } from "../cli/readers.js";
 import { FORM_HELP, FORM_ID, formOption } from "./forms.js";
 
@@ -11,19 +11,20 @@ const language = (description: string) => option("--language <language>", descri
 
 export const emails = noun("emails to guests and owners, and the texts of the invitation", {
   list: list({
-    description: "list unsent emails, oldest first: waiting, failed and expired ones; or sent ones",
+    description: "list emails that wait, failed, bounced or expired, oldest first; or those in one state",
     input: {
       state: option(
         "--state <state>",
-        "only emails in this state; sent ones newest first (default: unsent)",
+        "only emails in this state; sent ones newest first (default: all but sent and dismissed ones)",
         oneOf(EMAIL_STATES),
       ),
-      formId: formOption("only emails about this form, including sent ones"),
+      formId: formOption("only emails about this form, in every state"),
     },
     help: `
 States: waiting (not tried yet), running (being sent), retrying (failed, retried at "run at"), failed (given up because
 the mail server permanently rejected the address or message, four days have passed, or its worker crashed five times in
-a row), expired (not sent, because the stay was over or the form past SENT), sent.`,
+a row), expired (not sent, because nobody needs it: the stay was over or the form past SENT), sent (the mail server accepted
+it), bounced (accepted, and came back: recorded by emails bounced), dismissed (it failed or bounced, and was dealt with).`,
     call: ({ emails }, input) => emails.list(input),
     columns: ({ state, formId }) => [
       "id",
@@ -31,7 +32,7 @@ a row), expired (not sent, because the stay was over or the form past SENT), sen
       "state",
       "attempts",
       "runAt",
-      ...(formId || state === "sent" ? (["sentAt"] as const) : []),
+      ...(formId || state === "sent" || state === "bounced" ? (["sentAt", "messageId", "reply"] as const) : []),
       "lastError",
     ],
     none: ({ state, formId }) =>
@@ -55,6 +56,44 @@ a row), expired (not sent, because the stay was over or the form past SENT), sen
       id === undefined ? emails.retryFailed() : emails.retry({ id }),
     text: (result) => ("retried" in result ? `Emails that are retried: ${result.retried}.` : formatRecord(result)),
     notFound: "There is no unsent email with this id.",
+  }),
+  dismiss: command({
+    description: "stop warning about an email that failed or bounced, or about all of them; nothing is sent",
+    input: {
+      id: optionalArgument("[id]", TEXT),
+      all: flag("--all", "all emails that failed or bounced", true),
+    },
+    examples: ["guest-forms emails dismiss 42", "guest-forms emails dismiss --all"],
+    check: ({ id, all }) => (id === undefined) === (all === undefined) && "Give either ID or --all.",
+    call: ({ emails }, { id }): Promise<Email | { dismissed: number }> =>
+      id === undefined ? emails.dismissAll() : emails.dismiss({ id }),
+    text: (result) =>
+      "dismissed" in result ? `Emails that were dismissed: ${result.dismissed}.` : formatRecord(result),
+    notFound: "There is no failed or bounced email with this id.",
+  }),
+  bounced: command({
+    description: "record that emails which the mail server had accepted came back",
+    input: {
+      email: argument("<address-or-message-id>", TEXT),
+      reason: option("--reason <text>", "why, such as the line of the bounce; addresses in it are masked", TEXT),
+    },
+    help: `
+With the Message-ID of an email, it is that email. With a guest's address, it is the last invitation to each form that has it,
+which reads all stored addresses. Correct the address with an update of the form, which sends the invitation to the new one, or
+dismiss the email.`,
+    examples: [
+      'guest-forms emails bounced guest@example.com --reason "550 5.1.1 user unknown"',
+      'guest-forms emails bounced "<form-7d1f2b8c-3c55-4a80-a3ba-1de5a2f0c9e4@example.com>"',
+    ],
+    call: ({ emails }, input) => emails.markBounced(input),
+    text: ({ emails }) =>
+      formatTable(emails, ["id", "formId", "state", "sentAt", "messageId", "lastError"], "No sent email was found."),
+    problem: ({ emails, unreadable }) =>
+      unreadable > 0
+        ? `${unreadable} stored addresses could not be read: add the secret that was used when they were stored to APP_SECRETS.`
+        : emails.length === 0
+          ? ""
+          : undefined,
   }),
   preview: localCommand({
     description: "write the invitation as HTML and text, to look at it",
@@ -107,6 +146,6 @@ ${DATABASE_HELP}`,
       const { sendExample } = await import("./actions/emails.js");
       return sendExample(input);
     },
-    text: ({ subject }) => `Sent: ${subject}`,
+    text: ({ messageId, reply, subject }) => formatRecord({ sent: subject, messageId, reply }),
   }),
 });

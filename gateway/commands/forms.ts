@@ -69,7 +69,7 @@ export const forms = noun("guest-registration forms", {
     text: ({ emails, ...form }) =>
       `${formatRecord(form)}\n\n${formatTable(
         emails,
-        ["id", "state", "attempts", "runAt", "sentAt", "lastError"],
+        ["id", "state", "attempts", "runAt", "sentAt", "messageId", "reply", "lastError"],
         form.hasGuestEmail ? NO_EMAIL : NO_ADDRESS,
       )}`,
   }),

@@ -198,9 +198,12 @@ export const DATABASE_CHECKS = {
       overdue > 0 &&
         `${overdue} overdue by more than a minute: check that a worker is running (\`serve\` or \`worker\`).`,
       stale > 0 && `${stale} left by a stale worker: a running worker takes over within a minute.`,
-      counts.failed > 0 && `${counts.failed} failed: run \`guest-forms emails list\`, then retry or erase them.`,
+      counts.failed > 0 &&
+        `${counts.failed} failed: run \`guest-forms emails list --state failed\`, then retry or dismiss them.`,
+      counts.bounced > 0 &&
+        `${counts.bounced} bounced: run \`guest-forms emails list --state bounced\`, then correct the address of the form or dismiss them.`,
     ];
-    return warnOf(problems, `${counts.waiting + counts.retrying} waiting, none overdue or failed.`);
+    return warnOf(problems, `${counts.waiting + counts.retrying} waiting, none overdue, failed or bounced.`);
   },
 
   async webhooks({ settings: { NODE_ENV, WEBHOOK_ALLOW_PRIVATE_ADDRESSES } }, db) {

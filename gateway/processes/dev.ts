@@ -154,6 +154,7 @@ const terminalMailer: Mailer = {
       ...`${text}`.split("\n"),
     ];
     progress(`\nEmail, not sent because SMTP_URL is not set:\n\n  ${lines.join("\n  ").trimEnd()}\n`);
+    return null;
   },
 };
 

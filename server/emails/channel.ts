@@ -14,6 +14,8 @@ import { INVITATION_FACTS } from "./facts.js";
 import { composeInvitation, type Notice } from "./invitation.js";
 import type { Mailer } from "./mailer.js";
 import { maskEmail } from "./masking.js";
+import { messageIdOf, type NamedEmail } from "./message-id.js";
+import type { Message } from "./sender.js";
 import type { Templates } from "./templates.js";
 
 /** With the backoff this takes four days, as RFC 5321 (4.5.4.1) recommends. */
@@ -21,9 +23,8 @@ const MAX_ATTEMPTS = 25;
 
 /** An email, with the form and the endpoint that it may be about. */
 type ClaimedEmail = Claimed &
-  Omit<Notice, "formId" | "to"> & {
-    kind: string;
-    formId: string | null;
+  NamedEmail &
+  Omit<Notice, "to"> & {
     /** Sealed. Null if the form or its address no longer exists. */
     guestEmail: Uint8Array | null;
     isExpired: boolean;
@@ -31,6 +32,14 @@ type ClaimedEmail = Claimed &
     /** Null if the endpoint was enabled or deleted since, or if its owner is erased. */
     ownerEmail: string | null;
   } & Omit<DisabledEndpoint, "to">;
+
+/** How an attempt to send an email has ended. */
+interface EmailOutcome extends Outcome {
+  /** Undefined if no attempt was made. */
+  messageId?: string;
+  /** The mail server's answer, if it accepted the email. */
+  reply?: string | null;
+}
 
 interface EmailDeps {
   services: Services;
@@ -42,16 +51,22 @@ interface EmailDeps {
 }
 
 /** The emails in the outbox. */
-export function emailChannel(deps: EmailDeps): Channel<ClaimedEmail> {
+export function emailChannel(deps: EmailDeps): Channel<ClaimedEmail, EmailOutcome> {
   const { services, workerId, counts } = deps;
-  const { db } = services;
+  const { db, settings } = services;
   return {
     table: "emails",
-    concurrency: services.settings.WORKER_CONCURRENCY,
+    concurrency: settings.WORKER_CONCURRENCY,
     maxAttempts: MAX_ATTEMPTS,
-    claim: (values) => db.query<ClaimedEmail>("claim-emails", CLAIM, [workerId, ...values]),
-    send: async (row) => ({ id: row.id, reason: null, state: await send(deps, row) }),
-    toFailure: (_row, failure) => failure,
+    async claim(values) {
+      const rows = await db.query<ClaimedEmail>("claim-emails", CLAIM, [workerId, ...values]);
+      return rows.map((row) => {
+        const messageId = messageIdOf(settings, row);
+        return { ...row, messageId, facts: { ...row.facts, messageId } };
+      });
+    },
+    send: async (row) => ({ id: row.id, reason: null, ...(await send(deps, row)) }),
+    toFailure: ({ messageId }, failure) => ({ ...failure, messageId }),
     record: (outcomes) => record(db, workerId, outcomes, counts),
   };
 }
@@ -82,44 +97,59 @@ const CLAIM = claimSql({
     LEFT JOIN users o ON o.id = w.user_id AND o.email <> o.${ERASED_EMAIL}`,
 });
 
-/** Sends an email, unless nobody needs it anymore. Returns its next state. */
-const send = (deps: EmailDeps, row: ClaimedEmail): Promise<string> =>
+type Sent = Pick<EmailOutcome, "state" | "messageId" | "reply">;
+
+/** Sends an email, unless nobody needs it anymore. */
+const send = (deps: EmailDeps, row: ClaimedEmail): Promise<Sent> =>
   row.kind === INVITATION ? sendInvitation(deps, row) : notifyOwner(deps, row);
 
-async function sendInvitation({ services, templates, mailer, log }: EmailDeps, row: ClaimedEmail): Promise<string> {
+async function sendInvitation(deps: EmailDeps, row: ClaimedEmail): Promise<Sent> {
+  const { services, templates, log } = deps;
   const { formId, guestEmail } = row;
   if (row.isExpired) {
     log.info(row.facts, "email expired: the stay is over, the form is past SENT, or another invitation followed");
-    return "expired";
+    return { state: "expired" };
   }
   if (!formId || !guestEmail) {
     log.info(row.facts, "email dropped: the form or its address no longer exists");
-    return "deleted";
+    return { state: "deleted" };
   }
   const to = open(services.keyring.email, guestEmail, formId);
-  await mailer.send(composeInvitation(services.settings, templates, { ...row, formId, to }), to);
-  log.info({ ...row.facts, to: maskEmail(to) }, sentMessage(mailer));
-  return "sent";
+  return sendMessage(deps, row, composeInvitation(services.settings, templates, { ...row, to }), to);
 }
 
 /** Notifies the owner of a webhook endpoint that it was disabled. */
-async function notifyOwner({ services, mailer, log }: EmailDeps, row: ClaimedEmail): Promise<string> {
-  const { url, disabledAt, reason, ownerEmail: to } = row;
-  if (!to) return "deleted";
-  await mailer.send(composeEndpointDisabled(services.settings, { url, disabledAt, reason, to, emailId: row.id }), to);
-  log.info({ ...row.facts, to: maskEmail(to) }, sentMessage(mailer));
-  return "sent";
+async function notifyOwner(deps: EmailDeps, row: ClaimedEmail): Promise<Sent> {
+  const { url, disabledAt, reason, messageId, ownerEmail: to } = row;
+  if (!to) return { state: "deleted" };
+  return sendMessage(
+    deps,
+    row,
+    composeEndpointDisabled(deps.services.settings, { url, disabledAt, reason, to, messageId }),
+    to,
+  );
 }
 
-const sentMessage = ({ isPrinter }: Mailer) => (isPrinter ? "email printed" : "email sent");
+async function sendMessage(
+  { mailer, log }: EmailDeps,
+  { facts, messageId }: ClaimedEmail,
+  message: Message,
+  to: string,
+): Promise<Sent> {
+  const reply = await mailer.send(message, to);
+  log.info({ ...facts, to: maskEmail(to), reply }, mailer.isPrinter ? "email printed" : "email sent");
+  return { state: "sent", messageId, reply };
+}
 
 const RECORD = recordSql({
   table: "emails",
   deadline: "'infinity'::timestamptz",
+  fields: { messageId: "text", reply: "text" },
+  set: `, message_id = coalesce(p."messageId", n.message_id), reply = p.reply`,
   also: `, audited AS (${auditExpired("recorded n WHERE n.state = 'expired'")})`,
 });
 
-async function record(db: Sql, workerId: string, outcomes: Outcome[], counts: ActivityCounts): Promise<void> {
+async function record(db: Sql, workerId: string, outcomes: EmailOutcome[], counts: ActivityCounts): Promise<void> {
   const [recorded] = await db.query<{ states: Record<"sent" | "retrying" | "failed" | "expired", number> }>(
     "record-emails",
     RECORD,

@@ -12,12 +12,12 @@ export interface DisabledEndpoint {
 /** Composes the email that notifies the owner of a webhook endpoint that it was disabled. */
 export function composeEndpointDisabled(
   settings: SenderSettings,
-  { emailId, to, ...endpoint }: DisabledEndpoint & { emailId: string },
+  { messageId, to, ...endpoint }: DisabledEndpoint & { messageId: string },
 ): Message {
   const { origin, pathname } = new URL(endpoint.url);
   const reason = endpoint.reason === "gone" ? "it answered 410 Gone" : "all attempts of three days have failed";
   return {
-    ...headOf(settings, { id: `endpoint-${emailId}`, to }),
+    ...headOf(settings, { messageId, to }),
     subject: "Your webhook endpoint was disabled",
     text: [
       "Hello,",

@@ -22,10 +22,10 @@ export const auditExpired = (rows: string) =>
 /** Emails to owners of endpoints wait for so long, with or without a mailer. */
 const MAX_WAIT = "interval '3 days'";
 
-/** Waiting emails per statement. */
+/** Emails per statement. */
 const BATCH = 500;
 
-// Reads what waits in the order of the index emails_unsent_idx, and locks only the rows that expire. Those that a worker is claiming
+// Reads a state in the order of the index emails_unsent_idx, and locks only the rows that expire. Those that a worker is claiming
 // are left to it: it checks again before it sends.
 const EXPIRE = `
   WITH examined AS MATERIALIZED (
@@ -35,12 +35,13 @@ const EXPIRE = `
   ), due AS MATERIALIZED (
     SELECT n.id
     FROM emails n LEFT JOIN forms f ON f.id = n.form_id
-    WHERE n.id = ANY(ARRAY(SELECT id FROM examined)) AND n.next_attempt_at IS NOT NULL
+    WHERE n.id = ANY(ARRAY(SELECT id FROM examined)) AND n.state::text IN ('waiting', 'retrying', 'failed', 'bounced')
       AND CASE n.kind WHEN '${INVITATION}' THEN ${NEEDS_NO_INVITATION}
         WHEN '${ENDPOINT_DISABLED}' THEN n.created_at < now() - ${MAX_WAIT} END
     FOR UPDATE OF n SKIP LOCKED
   ), expired AS (
-    UPDATE emails SET state = 'expired', next_attempt_at = NULL, ended_at = now()
+    UPDATE emails SET state = CASE state::text WHEN 'bounced' THEN 'dismissed' ELSE 'expired' END::"EmailState",
+      next_attempt_at = NULL, ended_at = coalesce(ended_at, now())
     WHERE id = ANY(ARRAY(SELECT id FROM due))
     RETURNING id, form_id, endpoint_id, correlation_id
   ), audited AS (
@@ -56,14 +57,14 @@ interface Batch {
   expired: number;
 }
 
-/** Ends the waiting emails that nobody needs anymore, in batches. */
+/** Ends the emails that nobody needs anymore, in batches: those that wait, and those that failed or bounced, so that warnings end. */
 export async function expireEmails(
   { db, counts }: Pick<Services, "db"> & { counts: ActivityCounts },
   log: Pick<Log, "info">,
   signal?: AbortSignal,
 ): Promise<void> {
   let emails = 0;
-  for (const state of ["waiting", "retrying"]) {
+  for (const state of ["waiting", "retrying", "failed", "bounced"]) {
     for (let last: Batch | undefined = { createdAt: "-infinity", id: "0", expired: 0 }; last; ) {
       if (signal?.aborted) break;
       [last] = await db.query<Batch>("expire-emails", EXPIRE, [state, last.createdAt, last.id]);
@@ -74,7 +75,7 @@ export async function expireEmails(
   if (emails > 0) log.info({ emails }, "emails expired");
 }
 
-/** Only for emails that wait: whatever is sent is checked then. */
+/** Whatever is sent is checked then. */
 export const EMAIL_EXPIRY: Job = {
   everyMs: 300_000,
   retryMs: 5_000,

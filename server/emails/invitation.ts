@@ -5,9 +5,7 @@ import { headOf, type Message } from "./sender.js";
 import type { Templates } from "./templates.js";
 
 export interface Notice extends InvitationFacts {
-  formId: string;
-  /** The email's id if it was added after the form was created; otherwise null. */
-  repeatId: string | null;
+  messageId: string;
   to: string;
 }
 
@@ -17,14 +15,12 @@ const safeName = ({ name }: { name: string | null }) => (name === null || addsLi
 export function composeInvitation(
   settings: Settings,
   templates: Templates,
-  { formId, repeatId, to, ...facts }: Notice,
+  { messageId, to, ...facts }: Notice,
 ): Message {
   const { subject, text, html } = templates.render(facts);
-  // An invitation that the operator sends again has another id: it would be dropped as a duplicate.
-  const id = ["form", formId, repeatId].filter(Boolean).join("-");
   const replyTo = settings.EMAIL_REPLY_TO_OWNER ? facts.host : null;
   return {
-    ...headOf(settings, { id, to, listing: facts.listing.title }),
+    ...headOf(settings, { messageId, to, listing: facts.listing.title }),
     ...(replyTo && { replyTo: { name: safeName(replyTo), address: replyTo.email } }),
     subject,
     text,

@@ -8,8 +8,8 @@ import type { Message } from "./sender.js";
 export interface Mailer {
   /** The message is printed instead of sent. */
   isPrinter?: true;
-  /** Rejects with MailRejected if the message was not accepted. */
-  send(message: Message, to: string): Promise<void>;
+  /** Returns the mail server's answer, if any, without the address. Rejects with MailRejected if the message was not accepted. */
+  send(message: Message, to: string): Promise<string | null>;
 }
 
 /**
@@ -27,10 +27,12 @@ export async function smtpMailer(settings: Settings): Promise<Mailer | undefined
     async send(message, to) {
       const signal = AbortSignal.timeout(SMTP_TIMEOUT_SECONDS * 1000 * MESSAGE_TIMEOUTS);
       try {
-        await transport.sendMail({ ...message, signal });
+        const { response } = await transport.sendMail({ ...message, signal });
+        return answerOf(response, to, FORM_URL_TEMPLATE);
       } catch (error) {
         // A new error without `cause`: the original contains the address, and the reason is logged and stored.
-        throw new MailRejected(redactLink(reasonOf(error, to), FORM_URL_TEMPLATE), isFinal(error));
+        const reason = describeConnectionFailure(error, "SMTP_URL");
+        throw new MailRejected(answerOf(reason, to, FORM_URL_TEMPLATE), isFinal(error));
       }
     },
   };
@@ -56,11 +58,12 @@ const MAX_ANSWER_BYTES = 65_536;
 /** Deadline of a message, in timeouts: a server that keeps sending single lines never hits the idle timeout. */
 const MESSAGE_TIMEOUTS = 10;
 
-const MAX_REASON_CHARACTERS = 500;
+const MAX_ANSWER_CHARACTERS = 500;
 
-function reasonOf(error: unknown, to: string): string {
-  const text = redactEmail(describeConnectionFailure(error, "SMTP_URL"), to);
-  return storable(text.replace(/[\s\p{Cc}]+/gu, " ").slice(0, MAX_REASON_CHARACTERS));
+/** An answer as it is logged and stored: one line, without the address and the guest's link. */
+function answerOf(text: string, to: string, template: string): string {
+  const line = redactEmail(text, to).replace(/[\s\p{Cc}]+/gu, " ");
+  return redactLink(storable(line.slice(0, MAX_ANSWER_CHARACTERS)), template);
 }
 
 /** Spam filters quote rejected links, and anyone with the guest's link can open the form. */

@@ -1,7 +1,8 @@
 import { z } from "zod";
-import { EMAIL_STATES, UNSENT_EMAIL_STATES } from "../constants.js";
+import { EMAIL_STATES, UNDELIVERED_EMAIL_STATES } from "../constants.js";
 import { expected } from "../errors.js";
 import { cursor, limit, nextCursor } from "../resources/paging.js";
+import { reference, text } from "../texts.js";
 import { instantOut, languageTag, resourceId } from "../values.js";
 
 export const email = z.object({
@@ -19,7 +20,12 @@ export const email = z.object({
   lastAttemptAt: instantOut.nullable(),
   /** When the next attempt is due; null while it is being sent, and once it has ended. */
   runAt: instantOut.nullable(),
+  /** When the mail server accepted it. */
   sentAt: instantOut.nullable(),
+  /** Message-ID of its attempts, to find it in the mail server's logs; null before the first one. */
+  messageId: z.string().nullable(),
+  /** The mail server's answer, if it accepted it. */
+  reply: z.string().nullable(),
 });
 
 export type Email = z.infer<typeof email>;
@@ -34,9 +40,17 @@ export const listInput = z.strictObject({
 export const emailPage = z.object({ items: z.array(email), nextCursor });
 
 /** A malformed id is RESOURCE_NOT_FOUND. */
-export const retryInput = z.strictObject({ id: z.string({ error: expected("a string") }) });
+export const emailIdInput = z.strictObject({ id: z.string({ error: expected("a string") }) });
 
 export const retriedEmails = z.object({ retried: z.int() });
+
+export const dismissedEmails = z.object({ dismissed: z.int() });
+
+/** `email`: its Message-ID, or the guest's address, which stands for the last invitation to each form that has it. */
+export const bouncedInput = z.strictObject({ email: reference, reason: text(300).optional() });
+
+/** `unreadable`: addresses that no secret can decrypt, so it is unknown whose they are. */
+export const bouncedEmails = z.object({ emails: z.array(email), unreadable: z.int() });
 
 export const sendInput = z.strictObject({ formId: resourceId });
 
@@ -47,4 +61,4 @@ export const invitation = z.object({ language: z.string(), subject: z.string(), 
 
 export type Invitation = z.infer<typeof invitation>;
 
-export const emailCounts = z.record(z.enum(UNSENT_EMAIL_STATES), z.int());
+export const emailCounts = z.record(z.enum(UNDELIVERED_EMAIL_STATES), z.int());

@@ -1,4 +1,3 @@
-import { domainToASCII } from "node:url";
 import type { SendMailOptions } from "nodemailer";
 import type { Settings } from "../config.js";
 import { addsLink } from "./links.js";
@@ -40,15 +39,14 @@ function withListing(displayName: string, listing: string | undefined): string |
   return addsLink(full, displayName.replaceAll(LISTING, "")) ? undefined : full;
 }
 
-/**
- * The head of a message. `id` is the same for each attempt, so that mail clients recognize duplicates. `listing`: the title
- * of the listing that it is about.
- */
-export function headOf(settings: SenderSettings, { id, to, listing }: { id: string; to: string; listing?: string }) {
+/** The head of a message. `listing`: the title of the listing that it is about. */
+export function headOf(
+  settings: SenderSettings,
+  { messageId, to, listing }: { messageId: string; to: string; listing?: string },
+) {
   const { displayName, address, name } = senderOf(settings);
-  const domain = address.slice(address.lastIndexOf("@") + 1);
   return {
-    messageId: `<${id}@${domainToASCII(domain) || domain}>`,
+    messageId,
     from: { name: withListing(displayName, listing) ?? name ?? "", address },
     to: { name: "", address: to },
     headers: { "Auto-Submitted": "auto-generated" },

@@ -1,6 +1,6 @@
 import type { Call, Context, OperatorContext } from "../access/context.js";
 import { audit } from "../audit-trail/audit.js";
-import { UNSENT_EMAIL_STATES } from "../constants.js";
+import { UNDELIVERED_EMAIL_STATES } from "../constants.js";
 import type { Sql } from "../database/db.js";
 import { invalid, notFound } from "../errors.js";
 import { checkNotCancelled } from "../forms/rules.js";
@@ -12,14 +12,18 @@ import type { Email } from "./schema.js";
 
 const ofForm = (column: string) => `(SELECT f.${column} FROM forms f WHERE f.id = n.form_id)`;
 
-const COLUMNS = `n.id::text, n.form_id::text AS "formId", ${ofForm("listing_id")} AS "listingId",
+/** Select list of an email over `emails n`. */
+export const EMAIL_COLUMNS = `n.id::text, n.form_id::text AS "formId", ${ofForm("listing_id")} AS "listingId",
   ${ofForm("check_in_date")} AS "checkInDate", n.endpoint_id::text AS "endpointId", n.state, n.attempts,
   n.last_error AS "lastError", n.heartbeat_at AS "lastAttemptAt", n.next_attempt_at AS "runAt",
-  CASE WHEN n.state = 'sent' THEN n.ended_at END AS "sentAt"`;
+  CASE WHEN n.state IN ('sent', 'bounced') THEN n.ended_at END AS "sentAt", n.message_id AS "messageId", n.reply`;
+
+/** The states of a list that is not filtered. */
+const LISTED_STATES = UNDELIVERED_EMAIL_STATES.filter((state) => state !== "dismissed");
 
 // Merges the oldest of each state. The literal lets generic plans use emails_unsent_idx.
 const OLDEST_IN_STATES = `
-  SELECT n.created_at AS "createdAt", ${COLUMNS}
+  SELECT n.created_at AS "createdAt", ${EMAIL_COLUMNS}
   FROM unnest($4::text[]::"EmailState"[]) AS s (state) CROSS JOIN LATERAL (
     SELECT * FROM emails n
     WHERE n.state = s.state AND n.state <> 'sent' AND (n.created_at, n.id) > ($1::timestamptz, $2::bigint)
@@ -27,13 +31,13 @@ const OLDEST_IN_STATES = `
   ORDER BY n.created_at, n.id LIMIT $3::int`;
 
 const NEWEST_SENT = `
-  SELECT n.ended_at AS "createdAt", ${COLUMNS}
+  SELECT n.ended_at AS "createdAt", ${EMAIL_COLUMNS}
   FROM emails n
   WHERE n.ended_at IS NOT NULL AND n.state = 'sent' AND (n.ended_at, n.id) < ($1::timestamptz, $2::bigint)
   ORDER BY n.ended_at DESC, n.id DESC LIMIT $3::int`;
 
 const OLDEST_OF_FORM = `
-  SELECT n.created_at AS "createdAt", ${COLUMNS}
+  SELECT n.created_at AS "createdAt", ${EMAIL_COLUMNS}
   FROM emails n
   WHERE n.form_id = $4::uuid AND n.state::text = coalesce($5, n.state::text)
     AND (n.created_at, n.id) > ($1::timestamptz, $2::bigint)
@@ -61,11 +65,11 @@ function readRows(sql: Sql, page: (string | number)[], { state, formId }: ListFi
   if (formId !== undefined)
     return sql.query<Row>("list-emails-of-form", OLDEST_OF_FORM, [...page, formId, state ?? null]);
   if (state === "sent") return sql.query<Row>("list-sent-emails", NEWEST_SENT, page);
-  return sql.query<Row>("list-emails", OLDEST_IN_STATES, [...page, state ? [state] : [...UNSENT_EMAIL_STATES]]);
+  return sql.query<Row>("list-emails", OLDEST_IN_STATES, [...page, state ? [state] : LISTED_STATES]);
 }
 
 /** Ids are positive 64-bit integers. */
-const ID = /^[1-9]\d{0,17}$/;
+export const EMAIL_ID = /^[1-9]\d{0,17}$/;
 
 // An attempt that a worker begins meanwhile has won: its row is no longer at rest, so it is neither locked nor reset.
 const LOCK = `
@@ -77,11 +81,13 @@ const resetToFirstAttempt = (isUrgent: boolean) => `
   SET state = 'waiting', attempts = 0, crashes = 0, next_attempt_at = now(), ended_at = NULL, is_urgent = ${isUrgent}
   WHERE n.id = ANY($1::bigint[])
     AND NOT (n.kind = '${INVITATION}' AND (SELECT ${NEEDS_NO_INVITATION} FROM forms f WHERE f.id = n.form_id))
-  RETURNING ${COLUMNS}`;
+  RETURNING ${EMAIL_COLUMNS}`;
 
 const RETRY = resetToFirstAttempt(true);
 
-const findUnsent = (condition: string) => `SELECT ${COLUMNS} FROM emails n WHERE n.state <> 'sent' AND ${condition}`;
+const findUnsent = (condition: string) => `
+  SELECT ${EMAIL_COLUMNS} FROM emails n
+  WHERE n.state <> 'sent' AND n.state::text NOT IN ('bounced', 'dismissed') AND ${condition}`;
 
 const FIND = findUnsent("n.id = $1::bigint");
 
@@ -105,8 +111,8 @@ async function retry(tx: Sql, ctx: Context, id: string): Promise<Email | undefin
   return row;
 }
 
-export async function retryEmail({ ctx, input: { id } }: Call<typeof schema.retryInput>): Promise<Email> {
-  if (!ID.test(id)) throw notFound();
+export async function retryEmail({ ctx, input: { id } }: Call<typeof schema.emailIdInput>): Promise<Email> {
+  if (!EMAIL_ID.test(id)) throw notFound();
   const { db } = ctx.services;
   const retried = await db.sqlTransaction((tx) => retry(tx, ctx, id));
   // The updated row: a worker may send it before it could be read again.
@@ -170,7 +176,7 @@ const FORM = "SELECT id, listing_id, coalesce(check_in_date, now()), $2::uuid FR
 
 const ENQUEUE = `
   WITH n AS (${enqueueLaterInvitations(FORM, true)} RETURNING *)
-  SELECT ${COLUMNS} FROM n`;
+  SELECT ${EMAIL_COLUMNS} FROM n`;
 
 export const sendInvitation = ({ ctx, input: { formId } }: Call<typeof schema.sendInput>): Promise<Email> =>
   ctx.services.db.sqlTransaction(async (tx) => {

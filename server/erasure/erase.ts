@@ -5,13 +5,14 @@ import type { Db, Sql } from "../database/db.js";
 import { waitForInFlightWrites } from "../database/in-flight-writes.js";
 import { tryOpen } from "../encryption.js";
 import { unavailable } from "../errors.js";
+import { readStoredAddresses, SEALED, type Sealed } from "../forms/find-by-address.js";
 import { eraseGuestEmails } from "../forms/queries.js";
 import { cancelInvitations } from "../outbox/enqueue.js";
 import { eraseAnswers } from "../outbox/events.js";
-import { inGroups, NIL_UUID } from "../values.js";
+import { inGroups } from "../values.js";
 import type { ErasureCounts } from "./schema.js";
 
-/** Forms per transaction and per read. */
+/** Forms per transaction. */
 const BATCH = 200;
 
 /** Checks of what has changed since the check before. Each ends soon, so more find only what somebody keeps writing. */
@@ -37,14 +38,6 @@ async function eraseAddresses(
   return cancelInvitations(tx, ids);
 }
 
-const SEALED = `f.id::text, f.guest_email, (extract(epoch FROM f.created_at) * 1000)::float8 AS "createdMs"`;
-
-// `ORDER BY id`, the text in the select list, would read and sort all addresses for each batch.
-const STORED = `
-  SELECT ${SEALED} FROM forms f
-  WHERE f.guest_email IS NOT NULL AND f.id > $1::uuid
-  ORDER BY f.id LIMIT ${BATCH}`;
-
 // `xmin` is the transaction that last changed the row. A very old one may count as recent, and is then only checked again.
 const CHANGED = `
   SELECT ${SEALED} FROM forms f
@@ -64,23 +57,6 @@ const readStart = async (db: Db) => {
   if (!start) throw new Error("The database has no clock.");
   return start;
 };
-
-interface Sealed {
-  id: string;
-  guest_email: Uint8Array;
-  createdMs: number;
-}
-
-/** All forms that have an address, in batches. */
-export async function* readStoredAddresses(db: Db): AsyncGenerator<Sealed[]> {
-  let last = NIL_UUID;
-  for (let isFull = true; isFull; ) {
-    const rows = await db.query<Sealed>("stored-addresses", STORED, [last]);
-    yield rows;
-    isFull = rows.length === BATCH;
-    last = rows.at(-1)?.id ?? last;
-  }
-}
 
 const STILL_WRITTEN =
   "The erasure is not complete: forms with addresses to erase are still being created or changed. Run it again.";

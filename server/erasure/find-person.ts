@@ -1,25 +1,29 @@
 import type { Call } from "../access/context.js";
-import { tryOpen } from "../encryption.js";
+import { audit } from "../audit-trail/audit.js";
+import { findFormsByAddress } from "../forms/find-by-address.js";
 import { readFormsById } from "../forms/read-forms.js";
 import type { FormV1 } from "../forms/schema.js";
-import { readStoredAddresses } from "./erase.js";
+import { inGroups, NIL_UUID } from "../values.js";
 import type { addressInput } from "./schema.js";
 
-/** Decrypts all stored addresses in batches, because encrypted ones cannot be searched. */
+/** Forms per statement. */
+const BATCH = 200;
+
+const LOOKED_UP = "person.looked_up";
+
+/** The forms that have a guest's address, oldest first. Audits the look-up, for each form that it finds, or for none. */
 export async function findPerson({
   ctx,
   input,
 }: Call<typeof addressInput>): Promise<{ forms: FormV1[]; unreadable: number }> {
-  const { db, keyring } = ctx.services;
-  const wanted = input.email.toLowerCase();
+  const { ids, unreadable } = await findFormsByAddress(ctx.services, input.email);
+  const { db } = ctx.services;
   const forms: FormV1[] = [];
-  let unreadable = 0;
-  for await (const rows of readStoredAddresses(db)) {
-    const addresses = rows.map(({ id, guest_email }) => tryOpen(keyring.email, guest_email, id)?.text.toLowerCase());
-    unreadable += addresses.filter((address) => address === undefined).length;
-    const found = rows.filter((_, index) => addresses[index] === wanted).map(({ id }) => id);
-    if (found.length > 0) forms.push(...(await readFormsById(ctx.services, found)));
+  for (const group of inGroups(ids, BATCH)) {
+    await audit(db, ctx, LOOKED_UP, group);
+    forms.push(...(await readFormsById(ctx.services, group)));
   }
+  if (ids.length === 0) await audit(db, ctx, LOOKED_UP, NIL_UUID);
   forms.sort((a, b) => (`${a.createdAt} ${a.id}` < `${b.createdAt} ${b.id}` ? -1 : 1));
   return { forms, unreadable };
 }

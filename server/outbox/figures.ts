@@ -1,4 +1,4 @@
-import { UNSENT_EMAIL_STATES, type UnsentEmailState } from "../constants.js";
+import { UNDELIVERED_EMAIL_STATES, type UndeliveredEmailState } from "../constants.js";
 import type { Sql } from "../database/db.js";
 
 /** A worker is stale if it has sent no heartbeat for this long. */
@@ -14,21 +14,21 @@ const READ_EMAILS = `
   FROM emails WHERE state <> 'sent' GROUP BY state`;
 
 interface Row {
-  state: UnsentEmailState;
+  state: UndeliveredEmailState;
   count: number;
   overdue: number;
   stale: number;
   wait: number;
 }
 
-/** Figures about the unsent emails. */
+/** Figures about the emails that are not `sent`. */
 export async function readEmailFigures(db: Sql) {
   const rows = await db.query<Row>("email-figures", READ_EMAILS, [OVERDUE_AFTER_SECONDS, STALE_AFTER_SECONDS]);
   const sum = (field: "overdue" | "stale") => rows.reduce((total, row) => total + row[field], 0);
-  const countOf = (state: UnsentEmailState) => rows.find((row) => row.state === state)?.count ?? 0;
+  const countOf = (state: UndeliveredEmailState) => rows.find((row) => row.state === state)?.count ?? 0;
   return {
-    counts: Object.fromEntries(UNSENT_EMAIL_STATES.map((state) => [state, countOf(state)])) as Record<
-      UnsentEmailState,
+    counts: Object.fromEntries(UNDELIVERED_EMAIL_STATES.map((state) => [state, countOf(state)])) as Record<
+      UndeliveredEmailState,
       number
     >,
     /** Due for so long that probably no worker is running. */

@@ -49,7 +49,7 @@ export const recordSql = ({ table, deadline, fields = {}, set = "", also = "", r
     SELECT o.*, n.attempts, ${deadline} AS deadline
     FROM outcome o JOIN ${table} n ON n.id = o.id
     WHERE n.id = ANY(ARRAY(SELECT id FROM outcome))
-      AND ((n.state::text = 'running' AND n.worker_id = $1) OR (o.state = 'sent' AND n.state::text <> 'sent'))
+      AND ((n.state::text = 'running' AND n.worker_id = $1) OR (o.state = 'sent' AND n.state::text NOT IN ('sent', 'bounced')))
     ORDER BY n.id FOR NO KEY UPDATE OF n
   ), planned AS MATERIALIZED (
     SELECT own.*, CASE WHEN own.state = 'retrying' THEN nullif(

@@ -42,12 +42,29 @@ const EMAILS: Line[] = [
   ["running", "expired", "record-emails", "record.ts", "nobody needs it anymore"],
   ["running", "deleted", "record-emails", "record.ts", "it has no recipient anymore"],
   ["waiting retrying failed", "deleted", "cancel-emails", "enqueue.ts", "the address is erased"],
-  ["waiting retrying", "expired", "expire-emails", "../emails/expiry.ts", "it has waited too long, or nobody needs it"],
+  [
+    "waiting retrying failed",
+    "expired",
+    "expire-emails",
+    "../emails/expiry.ts",
+    "nobody needs it, or it waited too long",
+  ],
+  ["bounced", "dismissed", "expire-emails", "../emails/expiry.ts", "nobody needs it"],
+  ["failed bounced", "dismissed", "dismiss-email", "../emails/follow-up.ts", "an operator has dealt with it"],
+  ["failed bounced", "dismissed", "dismiss-emails", "../emails/follow-up.ts", "an operator has dealt with all"],
+  ["dismissed", "sent", "record-emails", "record.ts", "it was accepted, after another worker had taken over"],
+  ["sent", "bounced", "mark-bounced", "../emails/follow-up.ts", "it came back"],
   ["inserted", "waiting", "replace-invitation", "enqueue.ts", "an update changes the address"],
   ["waiting retrying", "deleted", "replace-invitation", "enqueue.ts", "the same: the new one goes to the new address"],
   ["failed", "expired", "replace-invitation", "enqueue.ts", "the same"],
   ["waiting retrying failed", "expired", "end-invitations", "enqueue.ts", "the form is cancelled"],
-  ["failed sent expired", "deleted", "delete-old-emails", "../emails/retention.ts", "it is past its retention"],
+  [
+    "failed bounced sent expired dismissed",
+    "deleted",
+    "delete-old-emails",
+    "../emails/retention.ts",
+    "it is past its retention",
+  ],
 ];
 
 const DELIVERIES: Line[] = [

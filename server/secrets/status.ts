@@ -1,7 +1,7 @@
 import type { Call } from "../access/context.js";
 import type { Db } from "../database/db.js";
 import { secretId, tryOpen } from "../encryption.js";
-import { readStoredAddresses } from "../erasure/erase.js";
+import { readStoredAddresses } from "../forms/find-by-address.js";
 import { assertNewestInUse } from "./checks.js";
 import { countEndpoints } from "./endpoints.js";
 import type { SecretsStatus, SecretUse, statusInput } from "./schema.js";

@@ -41,9 +41,12 @@ test.each([
     const lastError = expect.stringContaining("mailbox busy");
     const about = { formId, listingId, checkInDate, endpointId: null };
     const [id, lastAttemptAt] = [expect.any(String), expect.any(String)];
-    expect(unsent).toEqual({ id, ...about, state, attempts, lastError, lastAttemptAt, runAt, sentAt: null });
+    const messageId = `<form-${formId}@example.com>`;
+    const ending = { lastError, lastAttemptAt, runAt, sentAt: null, messageId, reply: null };
+    expect(unsent).toEqual({ id, ...about, state, attempts, ...ending });
     const reason = expect.stringMatching(/^[^\n]*mailbox busy[^\n]*$/);
-    const facts = { channel: "emails", emailId: unsent?.id, formId, correlationId: CORRELATION_ID, attempts, reason };
+    const ids = { emailId: unsent?.id, formId, correlationId: CORRELATION_ID, messageId };
+    const facts = { channel: "emails", ...ids, attempts, reason };
     const [level, message] = state === "failed" ? ["error", "given up"] : ["warn", "not sent"];
     expect(lines).toEqual([{ facts, level, message }]);
     expect(JSON.stringify([unsent, lines])).not.toMatch(/unmistakable|mail\.example/);

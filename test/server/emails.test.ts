@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import { readSettings } from "../../server/config.js";
 import { composeInvitation } from "../../server/emails/invitation.js";
 import { addsLink } from "../../server/emails/links.js";
+import { messageIdOf } from "../../server/emails/message-id.js";
 import { loadTemplates } from "../../server/emails/templates.js";
 import { TEXTS } from "../../server/emails/texts.js";
 import { makeTempFolder } from "../support/run-tool.js";
@@ -11,7 +12,8 @@ import { LINK, type Overrides, openTemplates, SENDER, stay, withoutNbsp } from "
 
 const compose = async (env: Record<string, string>, facts: Overrides = {}) => {
   const settings = readSettings(env);
-  const notice = { ...stay(facts), formId: "f1", repeatId: null, to: "guest@example.com" };
+  const messageId = messageIdOf(settings, { id: "1", kind: "invitation", formId: "f1", repeatId: null });
+  const notice = { ...stay(facts), messageId, to: "guest@example.com" };
   return composeInvitation(settings, await loadTemplates(settings), notice);
 };
 

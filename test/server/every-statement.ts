@@ -139,6 +139,11 @@ export async function callProcedures(
   await catchErrorCode(operator.emails.retry({ id: "999999999" }));
   await services.db.pool.query(setState("emails", "failed", "id = $1"), [unsent.at(-1)?.id]);
   await operator.emails.retryFailed();
+  await services.db.pool.query(setState("emails", "failed", "id = $1"), [unsent.at(-1)?.id]);
+  await operator.emails.dismiss({ id: unsent.at(-1)?.id ?? "" });
+  await operator.emails.dismissAll();
+  await operator.emails.markBounced({ email: `<form-${listingIds[0]}-1@example.com>` });
+  await operator.emails.markBounced({ email: "nobody@example.com" });
   const invited = await user.forms.create(fixedStay(listingId, { guestEmail: "guest@example.com", numberOfGuests: 9 }));
   await operator.emails.list({ formId: invited.id });
   await operator.emails.send({ formId: invited.id });
@@ -223,7 +228,10 @@ export async function runBackgroundWork(services: Services, { userId, listingIds
   await findUnknownTimeZones(db);
   const log = { info() {}, warn() {}, error() {} };
   const sent: string[] = [];
-  const send = async (_: unknown, to: string) => void sent.push(to);
+  const send = async (_: unknown, to: string) => {
+    sent.push(to);
+    return null;
+  };
   const worker = await startWorker(services, log, { mailer: { send } });
   await vi.waitFor(() => expect(sent).not.toEqual([]), WORKER_TIMEOUT);
   const happened = async () => [...(await readActivity(db)).keys()];

@@ -322,6 +322,26 @@ WHERE n.state IN ('waiting', 'retrying', 'running') AND n.state <> 'sent'
 UPDATE webhook_endpoints w SET disabled_at = now(), disabled_reason = 'manual'
 WHERE w.id = $1::uuid RETURNING w.id AS "id", w.user_id AS "userId", w.url AS "url", w.events AS "events", w.listing_ids AS "listingIds", w.disabled_at AS "disabledAt", w.disabled_reason AS "disabledReason", w.failing_since AS "failingSince", w.created_at AS "createdAt"
 
+-- dismiss-email
+-- reads: emails by index, forms by index
+UPDATE emails n SET state = 'dismissed'
+WHERE n.id = ANY(ARRAY(SELECT $1::bigint)) AND n.state::text IN ('failed', 'bounced')
+RETURNING n.id::text, n.form_id::text AS "formId", (SELECT f.listing_id FROM forms f WHERE f.id = n.form_id) AS "listingId",
+(SELECT f.check_in_date FROM forms f WHERE f.id = n.form_id) AS "checkInDate", n.endpoint_id::text AS "endpointId", n.state, n.attempts,
+n.last_error AS "lastError", n.heartbeat_at AS "lastAttemptAt", n.next_attempt_at AS "runAt",
+CASE WHEN n.state IN ('sent', 'bounced') THEN n.ended_at END AS "sentAt", n.message_id AS "messageId", n.reply
+
+-- dismiss-emails
+-- reads: emails by index, forms by index
+UPDATE emails n SET state = 'dismissed'
+WHERE n.id = ANY(ARRAY(
+SELECT id FROM emails WHERE state = ANY('{failed,bounced}'::"EmailState"[]) AND state <> 'sent' AND id > $1::bigint
+ORDER BY id LIMIT 500 FOR NO KEY UPDATE SKIP LOCKED)) AND n.state::text IN ('failed', 'bounced')
+RETURNING n.id::text, n.form_id::text AS "formId", (SELECT f.listing_id FROM forms f WHERE f.id = n.form_id) AS "listingId",
+(SELECT f.check_in_date FROM forms f WHERE f.id = n.form_id) AS "checkInDate", n.endpoint_id::text AS "endpointId", n.state, n.attempts,
+n.last_error AS "lastError", n.heartbeat_at AS "lastAttemptAt", n.next_attempt_at AS "runAt",
+CASE WHEN n.state IN ('sent', 'bounced') THEN n.ended_at END AS "sentAt", n.message_id AS "messageId", n.reply
+
 -- email-figures
 -- reads: emails by index
 SELECT state, count(*)::int AS count,
@@ -329,6 +349,13 @@ SELECT state, count(*)::int AS count,
   count(*) FILTER (WHERE state = 'running' AND heartbeat_at < now() - make_interval(secs => $2))::int AS stale,
   coalesce(extract(epoch FROM now() - min(next_attempt_at)), 0)::float8 AS wait
 FROM emails WHERE state <> 'sent' GROUP BY state
+
+-- emails-of-message
+-- reads: emails by index, forms by index
+SELECT n.id::text FROM emails n
+WHERE n.form_id = $1::uuid AND n.kind = 'invitation' AND CASE WHEN $2::bigint IS NULL
+  THEN n.created_at <= (SELECT f.created_at FROM forms f WHERE f.id = n.form_id) ELSE n.id = $2::bigint END
+UNION ALL SELECT n.id::text FROM emails n WHERE $1::uuid IS NULL AND n.id = $2::bigint AND n.endpoint_id IS NOT NULL
 
 -- enable-endpoint
 -- reads: webhook_endpoints by index
@@ -371,7 +398,7 @@ FROM (SELECT id, listing_id, coalesce(check_in_date, now()), $2::uuid FROM forms
 SELECT n.id::text, n.form_id::text AS "formId", (SELECT f.listing_id FROM forms f WHERE f.id = n.form_id) AS "listingId",
 (SELECT f.check_in_date FROM forms f WHERE f.id = n.form_id) AS "checkInDate", n.endpoint_id::text AS "endpointId", n.state, n.attempts,
 n.last_error AS "lastError", n.heartbeat_at AS "lastAttemptAt", n.next_attempt_at AS "runAt",
-CASE WHEN n.state = 'sent' THEN n.ended_at END AS "sentAt" FROM n
+CASE WHEN n.state IN ('sent', 'bounced') THEN n.ended_at END AS "sentAt", n.message_id AS "messageId", n.reply FROM n
 
 -- erase-answers
 -- reads: webhook_deliveries by index
@@ -411,13 +438,14 @@ WITH examined AS MATERIALIZED (
 ), due AS MATERIALIZED (
   SELECT n.id
   FROM emails n LEFT JOIN forms f ON f.id = n.form_id
-  WHERE n.id = ANY(ARRAY(SELECT id FROM examined)) AND n.next_attempt_at IS NOT NULL
+  WHERE n.id = ANY(ARRAY(SELECT id FROM examined)) AND n.state::text IN ('waiting', 'retrying', 'failed', 'bounced')
     AND CASE n.kind WHEN 'invitation' THEN (coalesce(f.check_out_date <= now(), false) OR f.status <> 'SENT' OR EXISTS (
 SELECT FROM emails later WHERE later.form_id = n.form_id AND later.kind = 'invitation' AND later.id > n.id))
       WHEN 'endpoint_disabled' THEN n.created_at < now() - interval '3 days' END
   FOR UPDATE OF n SKIP LOCKED
 ), expired AS (
-  UPDATE emails SET state = 'expired', next_attempt_at = NULL, ended_at = now()
+  UPDATE emails SET state = CASE state::text WHEN 'bounced' THEN 'dismissed' ELSE 'expired' END::"EmailState",
+    next_attempt_at = NULL, ended_at = coalesce(ended_at, now())
   WHERE id = ANY(ARRAY(SELECT id FROM due))
   RETURNING id, form_id, endpoint_id, correlation_id
 ), audited AS (
@@ -530,17 +558,19 @@ ORDER BY b.created_at, b.event_id LIMIT 1000
 -- find-email
 -- reads: emails by index, forms by index
 SELECT n.id::text, n.form_id::text AS "formId", (SELECT f.listing_id FROM forms f WHERE f.id = n.form_id) AS "listingId",
-  (SELECT f.check_in_date FROM forms f WHERE f.id = n.form_id) AS "checkInDate", n.endpoint_id::text AS "endpointId", n.state, n.attempts,
-  n.last_error AS "lastError", n.heartbeat_at AS "lastAttemptAt", n.next_attempt_at AS "runAt",
-  CASE WHEN n.state = 'sent' THEN n.ended_at END AS "sentAt" FROM emails n WHERE n.state <> 'sent' AND n.id = $1::bigint
+(SELECT f.check_in_date FROM forms f WHERE f.id = n.form_id) AS "checkInDate", n.endpoint_id::text AS "endpointId", n.state, n.attempts,
+n.last_error AS "lastError", n.heartbeat_at AS "lastAttemptAt", n.next_attempt_at AS "runAt",
+CASE WHEN n.state IN ('sent', 'bounced') THEN n.ended_at END AS "sentAt", n.message_id AS "messageId", n.reply FROM emails n
+WHERE n.state <> 'sent' AND n.state::text NOT IN ('bounced', 'dismissed') AND n.id = $1::bigint
 
 -- find-email-of-form
 -- reads: emails by index, forms by index
 SELECT n.id::text, n.form_id::text AS "formId", (SELECT f.listing_id FROM forms f WHERE f.id = n.form_id) AS "listingId",
-  (SELECT f.check_in_date FROM forms f WHERE f.id = n.form_id) AS "checkInDate", n.endpoint_id::text AS "endpointId", n.state, n.attempts,
-  n.last_error AS "lastError", n.heartbeat_at AS "lastAttemptAt", n.next_attempt_at AS "runAt",
-  CASE WHEN n.state = 'sent' THEN n.ended_at END AS "sentAt" FROM emails n WHERE n.state <> 'sent' AND n.form_id = $1::uuid AND n.kind = 'invitation' AND NOT EXISTS (
-  SELECT FROM emails later WHERE later.form_id = n.form_id AND later.kind = 'invitation' AND later.id > n.id)
+(SELECT f.check_in_date FROM forms f WHERE f.id = n.form_id) AS "checkInDate", n.endpoint_id::text AS "endpointId", n.state, n.attempts,
+n.last_error AS "lastError", n.heartbeat_at AS "lastAttemptAt", n.next_attempt_at AS "runAt",
+CASE WHEN n.state IN ('sent', 'bounced') THEN n.ended_at END AS "sentAt", n.message_id AS "messageId", n.reply FROM emails n
+WHERE n.state <> 'sent' AND n.state::text NOT IN ('bounced', 'dismissed') AND n.form_id = $1::uuid AND n.kind = 'invitation' AND NOT EXISTS (
+SELECT FROM emails later WHERE later.form_id = n.form_id AND later.kind = 'invitation' AND later.id > n.id)
 
 -- find-excess
 -- reads: webhook_deliveries by index
@@ -939,12 +969,18 @@ WHERE k.hash = $1::bytea AND /* on the primary */ true
 SELECT l.id FROM unnest($1::uuid[]) AS l (id)
 WHERE EXISTS (SELECT FROM forms f WHERE f.listing_id = l.id OFFSET 100)
 
+-- last-emails-of-forms
+-- reads: emails by index
+SELECT n.id::text FROM emails n
+WHERE n.form_id = ANY($1::uuid[]) AND n.kind = 'invitation' AND NOT EXISTS (
+SELECT FROM emails later WHERE later.form_id = n.form_id AND later.kind = 'invitation' AND later.id > n.id)
+
 -- list-emails
 -- reads: emails by index, forms by index
 SELECT n.created_at AS "createdAt", n.id::text, n.form_id::text AS "formId", (SELECT f.listing_id FROM forms f WHERE f.id = n.form_id) AS "listingId",
 (SELECT f.check_in_date FROM forms f WHERE f.id = n.form_id) AS "checkInDate", n.endpoint_id::text AS "endpointId", n.state, n.attempts,
 n.last_error AS "lastError", n.heartbeat_at AS "lastAttemptAt", n.next_attempt_at AS "runAt",
-CASE WHEN n.state = 'sent' THEN n.ended_at END AS "sentAt"
+CASE WHEN n.state IN ('sent', 'bounced') THEN n.ended_at END AS "sentAt", n.message_id AS "messageId", n.reply
 FROM unnest($4::text[]::"EmailState"[]) AS s (state) CROSS JOIN LATERAL (
   SELECT * FROM emails n
   WHERE n.state = s.state AND n.state <> 'sent' AND (n.created_at, n.id) > ($1::timestamptz, $2::bigint)
@@ -956,7 +992,7 @@ ORDER BY n.created_at, n.id LIMIT $3::int
 SELECT n.created_at AS "createdAt", n.id::text, n.form_id::text AS "formId", (SELECT f.listing_id FROM forms f WHERE f.id = n.form_id) AS "listingId",
 (SELECT f.check_in_date FROM forms f WHERE f.id = n.form_id) AS "checkInDate", n.endpoint_id::text AS "endpointId", n.state, n.attempts,
 n.last_error AS "lastError", n.heartbeat_at AS "lastAttemptAt", n.next_attempt_at AS "runAt",
-CASE WHEN n.state = 'sent' THEN n.ended_at END AS "sentAt"
+CASE WHEN n.state IN ('sent', 'bounced') THEN n.ended_at END AS "sentAt", n.message_id AS "messageId", n.reply
 FROM emails n
 WHERE n.form_id = $4::uuid AND n.state::text = coalesce($5, n.state::text)
   AND (n.created_at, n.id) > ($1::timestamptz, $2::bigint)
@@ -967,7 +1003,7 @@ ORDER BY n.created_at, n.id LIMIT $3::int
 SELECT n.ended_at AS "createdAt", n.id::text, n.form_id::text AS "formId", (SELECT f.listing_id FROM forms f WHERE f.id = n.form_id) AS "listingId",
 (SELECT f.check_in_date FROM forms f WHERE f.id = n.form_id) AS "checkInDate", n.endpoint_id::text AS "endpointId", n.state, n.attempts,
 n.last_error AS "lastError", n.heartbeat_at AS "lastAttemptAt", n.next_attempt_at AS "runAt",
-CASE WHEN n.state = 'sent' THEN n.ended_at END AS "sentAt"
+CASE WHEN n.state IN ('sent', 'bounced') THEN n.ended_at END AS "sentAt", n.message_id AS "messageId", n.reply
 FROM emails n
 WHERE n.ended_at IS NOT NULL AND n.state = 'sent' AND (n.ended_at, n.id) < ($1::timestamptz, $2::bigint)
 ORDER BY n.ended_at DESC, n.id DESC LIMIT $3::int
@@ -1118,6 +1154,15 @@ SELECT id FROM users WHERE id = ANY ($1::uuid[]) AND email <> id || '@erased.inv
 -- reads: nothing
 SELECT set_config('statement_timeout', '600000', true),
   set_config('lock_timeout', '30000', true)
+
+-- mark-bounced
+-- reads: emails by index, forms by index
+UPDATE emails n SET state = 'bounced', last_error = coalesce($2, 'it bounced')
+WHERE n.id = ANY($1::bigint[]) AND n.state::text IN ('sent', 'bounced')
+RETURNING n.id::text, n.form_id::text AS "formId", (SELECT f.listing_id FROM forms f WHERE f.id = n.form_id) AS "listingId",
+(SELECT f.check_in_date FROM forms f WHERE f.id = n.form_id) AS "checkInDate", n.endpoint_id::text AS "endpointId", n.state, n.attempts,
+n.last_error AS "lastError", n.heartbeat_at AS "lastAttemptAt", n.next_attempt_at AS "runAt",
+CASE WHEN n.state IN ('sent', 'bounced') THEN n.ended_at END AS "sentAt", n.message_id AS "messageId", n.reply
 
 -- members-of-listing
 -- reads: listings by index, memberships by index, users by index
@@ -1393,7 +1438,7 @@ WITH outcome AS (
   SELECT o.*, n.attempts, n.queued_at + interval '3 days' AS deadline
   FROM outcome o JOIN webhook_deliveries n ON n.id = o.id
   WHERE n.id = ANY(ARRAY(SELECT id FROM outcome))
-    AND ((n.state::text = 'running' AND n.worker_id = $1) OR (o.state = 'sent' AND n.state::text <> 'sent'))
+    AND ((n.state::text = 'running' AND n.worker_id = $1) OR (o.state = 'sent' AND n.state::text NOT IN ('sent', 'bounced')))
   ORDER BY n.id FOR NO KEY UPDATE OF n
 ), planned AS MATERIALIZED (
   SELECT own.*, CASE WHEN own.state = 'retrying' THEN nullif(
@@ -1451,12 +1496,12 @@ SELECT coalesce((SELECT jsonb_object_agg(state, count) FROM (
 -- reads: emails by index
 WITH outcome AS (
   SELECT * FROM jsonb_to_recordset($2::jsonb) AS o (
-    id bigint, state text, reason text, "pauseSeconds" int)
+    id bigint, state text, reason text, "pauseSeconds" int, "messageId" text, "reply" text)
 ), own AS MATERIALIZED (
   SELECT o.*, n.attempts, 'infinity'::timestamptz AS deadline
   FROM outcome o JOIN emails n ON n.id = o.id
   WHERE n.id = ANY(ARRAY(SELECT id FROM outcome))
-    AND ((n.state::text = 'running' AND n.worker_id = $1) OR (o.state = 'sent' AND n.state::text <> 'sent'))
+    AND ((n.state::text = 'running' AND n.worker_id = $1) OR (o.state = 'sent' AND n.state::text NOT IN ('sent', 'bounced')))
   ORDER BY n.id FOR NO KEY UPDATE OF n
 ), planned AS MATERIALIZED (
   SELECT own.*, CASE WHEN own.state = 'retrying' THEN nullif(
@@ -1467,7 +1512,7 @@ WITH outcome AS (
   UPDATE emails n
   SET state = CASE WHEN p.state = 'retrying' AND p.next IS NULL THEN 'failed' ELSE p.state END::"EmailState",
     attempts = n.attempts - (p.state IN ('expired', 'out_of_scope'))::int, crashes = 0, last_error = p.reason,
-    next_attempt_at = p.next, ended_at = CASE WHEN p.next IS NULL THEN now() END
+    next_attempt_at = p.next, ended_at = CASE WHEN p.next IS NULL THEN now() END, message_id = coalesce(p."messageId", n.message_id), reply = p.reply
   FROM planned p WHERE n.id = p.id AND p.state <> 'deleted'
   RETURNING n.*
 ), deleted AS (
@@ -1635,7 +1680,7 @@ SELECT FROM emails later WHERE later.form_id = n.form_id AND later.kind = 'invit
 RETURNING n.id::text, n.form_id::text AS "formId", (SELECT f.listing_id FROM forms f WHERE f.id = n.form_id) AS "listingId",
 (SELECT f.check_in_date FROM forms f WHERE f.id = n.form_id) AS "checkInDate", n.endpoint_id::text AS "endpointId", n.state, n.attempts,
 n.last_error AS "lastError", n.heartbeat_at AS "lastAttemptAt", n.next_attempt_at AS "runAt",
-CASE WHEN n.state = 'sent' THEN n.ended_at END AS "sentAt"
+CASE WHEN n.state IN ('sent', 'bounced') THEN n.ended_at END AS "sentAt", n.message_id AS "messageId", n.reply
 
 -- retry-failed-emails
 -- reads: emails by index, forms by index
@@ -1647,7 +1692,7 @@ SELECT FROM emails later WHERE later.form_id = n.form_id AND later.kind = 'invit
 RETURNING n.id::text, n.form_id::text AS "formId", (SELECT f.listing_id FROM forms f WHERE f.id = n.form_id) AS "listingId",
 (SELECT f.check_in_date FROM forms f WHERE f.id = n.form_id) AS "checkInDate", n.endpoint_id::text AS "endpointId", n.state, n.attempts,
 n.last_error AS "lastError", n.heartbeat_at AS "lastAttemptAt", n.next_attempt_at AS "runAt",
-CASE WHEN n.state = 'sent' THEN n.ended_at END AS "sentAt"
+CASE WHEN n.state IN ('sent', 'bounced') THEN n.ended_at END AS "sentAt", n.message_id AS "messageId", n.reply
 
 -- revoke-key
 -- reads: api_keys by index

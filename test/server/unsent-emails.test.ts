@@ -228,7 +228,8 @@ describe("emails.send", () => {
     ]);
     const anyTime = expect.any(String);
     const sent = { ...again, state: "sent", attempts: 1, lastAttemptAt: anyTime, runAt: null, sentAt: anyTime };
-    expect((await operator.emails.list({ formId })).items).toEqual([first, sent]);
+    const handle = { messageId: mailServer.received[0]?.mail.messageId, reply: "250 OK: message queued" };
+    expect((await operator.emails.list({ formId })).items).toEqual([first, { ...sent, ...handle }]);
     const trail = await operator.audit.trail({ subjectId: formId });
     const entry = { action: "email.requested", actor: "operator", details: { emailId: again?.id } };
     expect(trail).toContainEqual(expect.objectContaining(entry));

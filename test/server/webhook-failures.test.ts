@@ -238,6 +238,7 @@ describe("the email about an endpoint that was disabled", () => {
     const queue = emailQueue(services, "worker", {
       async send({ text }) {
         texts.push(String(text));
+        return null;
       },
     });
     for (let row = await queue.claim(); row; row = await queue.claim()) await queue.attempt(row);

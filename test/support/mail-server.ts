@@ -44,6 +44,7 @@ export async function startMailServer(options: SMTPServerOptions = {}) {
   const received: ReceivedMessage[] = [];
   const rcptErrors: SmtpError[] = [];
   const dataErrors: SmtpError[] = [];
+  const answers: string[] = [];
   let rcptCount = 0;
   let rcptGate = Promise.resolve();
   let release = () => {};
@@ -68,7 +69,7 @@ export async function startMailServer(options: SMTPServerOptions = {}) {
       const from = mailFrom ? mailFrom.address : "";
       const to = rcptTo.map(({ address }) => address);
       received.push({ from, to, secure, at: performance.now(), mail: await PostalMime.parse(bytes), bytes });
-      return done();
+      return done(null, answers.shift());
     },
     ...options,
   });
@@ -84,6 +85,8 @@ export async function startMailServer(options: SMTPServerOptions = {}) {
     rcptErrors,
     /** The same for the next DATA commands. */
     dataErrors,
+    /** Texts of the next answers to messages that are accepted. */
+    answers,
     /** Number of RCPT commands received. */
     get rcptCount() {
       return rcptCount;

@@ -23,7 +23,7 @@ export const setState = (table: OutboxTable, state: string, condition = "true") 
 
 const SILENT = { info() {}, warn() {}, error() {} };
 
-const NO_MAILER: Mailer = { send: async () => {} };
+const NO_MAILER: Mailer = { send: async () => null };
 const templates = await loadTemplates(readSettings({}));
 
 /** The rows of a channel as one worker sees them, without its loop. */

@@ -6,10 +6,12 @@ import { readSettings } from "../../../server/config.js";
 import type { InvitationFacts } from "../../../server/emails/facts.js";
 import { composeInvitation } from "../../../server/emails/invitation.js";
 import { MailRejected, smtpMailer } from "../../../server/emails/mailer.js";
+import { messageIdOf } from "../../../server/emails/message-id.js";
 import type { Invitation } from "../../../server/emails/schema.js";
 import { loadTemplates, type Templates } from "../../../server/emails/templates.js";
 import { exampleFacts, sparseFacts } from "../../../server/emails/variables.js";
 import { canonicalLanguage } from "../../../server/languages.js";
+import { INVITATION } from "../../../server/outbox/enqueue.js";
 import { emailAddress } from "../../../server/values.js";
 import { CommandFailure } from "../../cli/failure.js";
 import { callCore } from "../../cli/services.js";
@@ -99,11 +101,12 @@ export async function sendExample({ language, to }: Language & { to: string }) {
   if (!mailer) throw new CommandFailure("SMTP_URL is not set: set it to the URL of your mail server.");
   const example = exampleFacts(tag);
   const facts = { ...example, host: { name: example.host?.name ?? null, email: to } };
-  const message = composeInvitation(settings, templates, { ...facts, formId: randomUUID(), repeatId: null, to });
-  await mailer.send(message, to).catch((error: unknown) => {
+  const messageId = messageIdOf(settings, { id: "", kind: INVITATION, formId: randomUUID(), repeatId: null });
+  const message = composeInvitation(settings, templates, { ...facts, messageId, to });
+  const reply = await mailer.send(message, to).catch((error: unknown) => {
     throw error instanceof MailRejected
       ? new CommandFailure(`The mail server did not take it: ${error.message}`)
       : error;
   });
-  return { messageId: message.messageId, subject: message.subject };
+  return { messageId, reply, subject: message.subject };
 }

@@ -1,0 +1,50 @@
+import type { Services } from "../access/context.js";
+import type { Sql } from "../database/db.js";
+import { tryOpen } from "../encryption.js";
+import { NIL_UUID } from "../values.js";
+
+/** Select list of `Sealed` over `forms f`. */
+export const SEALED = `f.id::text, f.guest_email, (extract(epoch FROM f.created_at) * 1000)::float8 AS "createdMs"`;
+
+/** The encrypted address of a form. */
+export interface Sealed {
+  id: string;
+  guest_email: Uint8Array;
+  createdMs: number;
+}
+
+/** Forms per read. */
+const BATCH = 200;
+
+// `ORDER BY id`, the text in the select list, would read and sort all addresses for each batch.
+const STORED = `
+  SELECT ${SEALED} FROM forms f
+  WHERE f.guest_email IS NOT NULL AND f.id > $1::uuid
+  ORDER BY f.id LIMIT ${BATCH}`;
+
+/** All forms that have an address, in batches. */
+export async function* readStoredAddresses(db: Sql): AsyncGenerator<Sealed[]> {
+  let last = NIL_UUID;
+  for (let isFull = true; isFull; ) {
+    const rows = await db.query<Sealed>("stored-addresses", STORED, [last]);
+    yield rows;
+    isFull = rows.length === BATCH;
+    last = rows.at(-1)?.id ?? last;
+  }
+}
+
+/**
+ * The ids of the forms that have a guest's address, ignoring case, and how many stored addresses no secret can decrypt. Decrypts all
+ * stored addresses in batches, because encrypted ones cannot be searched.
+ */
+export async function findFormsByAddress({ db, keyring }: Services, email: string) {
+  const wanted = email.toLowerCase();
+  const ids: string[] = [];
+  let unreadable = 0;
+  for await (const rows of readStoredAddresses(db)) {
+    const addresses = rows.map(({ id, guest_email }) => tryOpen(keyring.email, guest_email, id)?.text.toLowerCase());
+    unreadable += addresses.filter((address) => address === undefined).length;
+    ids.push(...rows.filter((_, index) => addresses[index] === wanted).map(({ id }) => id));
+  }
+  return { ids, unreadable };
+}
