@@ -1,6 +1,7 @@
 import { auditRouter } from "./audit-trail/router.js";
 import { emailsRouter } from "./emails/router.js";
 import { peopleRouter } from "./erasure/router.js";
+import { findRouter } from "./find/router.js";
 import { formsRouter } from "./forms/router.js";
 import { keysRouter } from "./keys/router.js";
 import { listingsRouter } from "./listings/router.js";
@@ -21,6 +22,7 @@ export const appRouter = router({
   users: usersRouter,
   members: membersRouter,
   people: peopleRouter,
+  find: findRouter,
   onboarding: onboardingRouter,
   keys: keysRouter,
   emails: emailsRouter,

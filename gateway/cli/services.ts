@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import type { Services } from "../../server/access/context.js";
 import { type Caller, createCaller } from "../../server/caller.js";
-import { notFound, ServiceError } from "../../server/errors.js";
+import { ServiceError } from "../../server/errors.js";
 import { openServices } from "../../server/services.js";
 import { waitAtMost } from "../../server/timeout.js";
 import { isUuid } from "../../server/values.js";
@@ -43,7 +43,7 @@ export const callCore = <Result>(
 
 export type Finders = ReturnType<typeof findersOf>;
 
-/** Each returns the id of what has the given one, external id, address, public id, link or beginning. */
+/** Each returns the id of what has the given id, external id, address, public id, link or beginning. */
 function findersOf(core: Caller) {
   const user = async (given: string) => (await core.users.find({ user: given })).id;
   const listing = async (given: string) => (await core.listings.find({ listing: given })).id;
@@ -52,26 +52,10 @@ function findersOf(core: Caller) {
     listing,
     userOption: ofOption(user, "no user has this id, external id or email address"),
     listingOption: ofOption(listing, "no listing has this id or external id"),
-    async form(given: string): Promise<string> {
-      if (isUuid(given)) return given;
-      for (const publicId of publicIdsIn(given)) {
-        const found = await core.forms.getByPublicId({ publicId }).catch(ignoreNotFound);
-        if (found) return found.form.id;
-      }
-      throw notFound("form");
-    },
+    form: async (given: string): Promise<string> =>
+      isUuid(given) ? given : (await core.find.form({ form: given })).id,
     key: async (key: string): Promise<string> => (isUuid(key) ? key : (await core.keys.find({ key })).id),
   };
-}
-
-/** What may be the public id in a link, which may have it at any place, encoded, or joined to a word. */
-function publicIdsIn(link: string): Set<string> {
-  const words = link.replaceAll(/%[\da-f]{2}/gi, " ").match(/[\w-]{21,}/g) ?? [];
-  return new Set(words.toReversed().flatMap((word) => [word.slice(0, 21), word.slice(-21)]));
-}
-
-function ignoreNotFound(error: unknown): undefined {
-  if (!(error instanceof ServiceError) || error.serviceCode !== "RESOURCE_NOT_FOUND") throw error;
 }
 
 /** Errors name the option. */

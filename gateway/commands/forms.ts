@@ -7,9 +7,10 @@ import { list } from "../cli/list.js";
 import { type Columns, formatRecord, formatTable } from "../cli/print.js";
 import { FORM, LISTING_OPTION, oneOf, orNone, TEXT, WHOLE_NUMBER } from "../cli/readers.js";
 
-export const NO_FORM = "There is no form with this id, public id or link.";
+export const NO_FORM = "There is no form with this id, external id, public id or link.";
 
-export const FORM_HELP = "FORM is the form's id, its public id, or the guest's whole link.";
+export const FORM_HELP =
+  "FORM is the form's id or its first 8 characters, its external id, its public id, or the guest's whole link.";
 
 const FORM_TEXTS = { notFound: NO_FORM, help: FORM_HELP };
 

@@ -4,6 +4,7 @@ import { notes } from "../cli/help.js";
 import { PACKAGE } from "../runtime/package.js";
 import { doctor } from "./doctor.js";
 import { emails } from "./emails.js";
+import { find } from "./find.js";
 import { forms } from "./forms.js";
 import { exportCommand, importCommand } from "./import-export.js";
 import { keys } from "./keys.js";
@@ -24,6 +25,7 @@ const COMMANDS = {
   worker,
   migrate,
   doctor,
+  find,
   users,
   listings,
   members,

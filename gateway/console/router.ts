@@ -12,7 +12,7 @@ const HEALTH_TTL_MS = 15_000;
 
 export type ConsoleRouter = ReturnType<typeof createConsoleRouter>;
 
-/** The procedures of the service without `onboarding`, `people` and `secrets`, and those of the first page. */
+/** The procedures of the service without `onboarding`, `secrets` and those that erase, and those of the first page. */
 export function createConsoleRouter(services: Services, history: History) {
   const { db, settings } = services;
   const readFigures = memoize(FIGURES_TTL_MS, () =>
@@ -36,6 +36,8 @@ export function createConsoleRouter(services: Services, history: History) {
     emails: appRouter.emails,
     audit: appRouter.audit,
     webhooks: appRouter.webhooks,
+    find: appRouter.find,
+    people: router({ find: appRouter.people.find }),
     console: router({
       /** What this process served in the last hour, and what waits to be sent: null if the database did not answer. Operator. */
       overview: operatorProcedure.query(async () => {

@@ -64,7 +64,7 @@ describe("emails preview", () => {
     await commands.text("emails", "preview", "--form", form.id, "--language", "en", "--output", output);
     expect(await readFile(join(output, "preview.en.txt"), "utf8")).toContain("Your host, Ada Host, asks you");
     const unknown = await commands.failure("emails", "preview", "--form", services.settings.PORT.toString());
-    expect(unknown).toEqual([1, "There is no form with this id, public id or link."]);
+    expect(unknown).toEqual([1, "There is no form with this id, external id, public id or link."]);
   });
 });
 

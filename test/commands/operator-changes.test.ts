@@ -219,7 +219,9 @@ test("emails send sends a sent invitation again, which --form lists with the fir
     { state: "sent", sentAt: AN_INSTANT, runAt: null },
     { id: added.id, state: "waiting" },
   ]);
-  expect(await text("emails", "list", "--form", form.id)).toMatch(/^ID .* RUN AT +SENT AT +LAST ERROR\n/);
+  expect(await text("emails", "list", "--form", form.id)).toMatch(
+    /^ID .* RUN AT +SENT AT +MESSAGE ID +REPLY +LAST ERROR\n/,
+  );
   await json("forms", "set-status", form.id, "COMPLETED");
   expect(await failure("emails", "send", form.id)).toEqual([
     2,

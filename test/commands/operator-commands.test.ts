@@ -82,7 +82,7 @@ describe("commands that read", () => {
 
   test("forms show prints the emails about the form, or that there are none", async () => {
     expect(await text("forms", "show", third.id)).toMatch(
-      /^id: [\s\S]*\n\nID +STATE +ATTEMPTS +RUN AT +SENT AT +LAST ERROR\n\d+ +waiting +0 +\S+Z +- +-\n$/,
+      /^id: [\s\S]*\n\nID +STATE +ATTEMPTS +RUN AT +SENT AT +MESSAGE ID +REPLY +LAST ERROR\n\d+ +waiting +0 +\S+Z +- +- +- +-\n$/,
     );
     const bare = await makeForm(services, ana.id, (await makeListing(services, ana.id)).id);
     expect(await text("forms", "show", bare.id)).toMatch(
@@ -147,7 +147,7 @@ describe("commands that read", () => {
 
 const NO_USER = "There is no user with this id, external id or email address.";
 const NO_LISTING = "There is no listing with this id or external id.";
-const NO_FORM = "There is no form with this id, public id or link.";
+const NO_FORM = "There is no form with this id, external id, public id or link.";
 
 test.each<[string, number, string | RegExp]>([
   ...["nobody@example.com", UNKNOWN_ID, "x"].map((user): [string, number, string] => [

@@ -84,7 +84,7 @@ test.each<[string[], number, object, Record<string, string>?]>([
   [
     ["forms", "show", UNKNOWN_ID],
     1,
-    { code: "RESOURCE_NOT_FOUND", message: "There is no form with this id, public id or link." },
+    { code: "RESOURCE_NOT_FOUND", message: "There is no form with this id, external id, public id or link." },
   ],
   [
     ["keys", "list"],

@@ -87,7 +87,7 @@ describe("webhooks", () => {
     [`redeliver ${UNKNOWN_ID}`, 2, "Give DELIVERY, --failed or --since."],
     [`redeliver ${UNKNOWN_ID} --since today`, 2, /^--since: must be an ISO 8601 instant/],
     ["show x", 1, NO_ENDPOINT],
-    ["deliveries --form x", 1, "There is no form with this id, public id or link."],
+    ["deliveries --form x", 1, "There is no form with this id, external id, public id or link."],
     ...["show", "enable", "disable", "rotate-secret", "test", "deliveries", "delete"].map(
       (command): [string, number, string] => [`${command} ${UNKNOWN_ID}`, 1, NO_ENDPOINT],
     ),

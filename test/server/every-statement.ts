@@ -97,6 +97,8 @@ export async function callProcedures(
   await operator.users.get({ id: memberId });
   await operator.users.find({ user: email });
   await operator.users.list({});
+  await operator.find.byText({ text: listingId });
+  await operator.find.form({ form: form.id });
   for (const role of ["READER", "WRITER", "READER"] as const) {
     await operator.members.set({ listingId, userId: memberId, role });
   }

@@ -522,6 +522,38 @@ SELECT CASE
 END AS few
 WHERE /* on the primary */ true
 
+-- find-by-id
+-- reads: api_keys by index, audit_entries by index, forms by index, listings by index, users by index, webhook_endpoints by index
+(
+    SELECT 'form' AS kind, f.id AS id, l.title AS name, f.status::text AS about, f.check_in_date::timestamptz AS "checkInDate", NULL::uuid AS "userId"
+    FROM forms f JOIN listings l ON l.id = f.listing_id WHERE f.id BETWEEN $1::uuid AND $2::uuid ORDER BY f.id LIMIT 11) UNION ALL (
+    SELECT 'listing' AS kind, l.id AS id, l.title AS name, l.city::text AS about, NULL::timestamptz AS "checkInDate", NULL::uuid AS "userId"
+    FROM listings l WHERE l.id BETWEEN $1::uuid AND $2::uuid ORDER BY l.id LIMIT 11) UNION ALL (
+    SELECT 'user' AS kind, u.id AS id, coalesce(u.name, u.email) AS name, u.email::text AS about, NULL::timestamptz AS "checkInDate", NULL::uuid AS "userId"
+    FROM users u WHERE u.id BETWEEN $1::uuid AND $2::uuid ORDER BY u.id LIMIT 11) UNION ALL (
+    SELECT 'key' AS kind, k.id AS id, k.prefix AS name, k.label::text AS about, NULL::timestamptz AS "checkInDate", k.user_id::uuid AS "userId"
+    FROM api_keys k WHERE k.id BETWEEN $1::uuid AND $2::uuid ORDER BY k.id LIMIT 11) UNION ALL (
+    SELECT 'endpoint' AS kind, w.id AS id, w.url AS name, NULL::text AS about, NULL::timestamptz AS "checkInDate", NULL::uuid AS "userId"
+    FROM webhook_endpoints w WHERE w.id BETWEEN $1::uuid AND $2::uuid ORDER BY w.id LIMIT 11) UNION ALL (
+    SELECT 'request' AS kind, e.correlation_id AS id, e.correlation_id::text AS name, NULL::text AS about, NULL::timestamptz AS "checkInDate", NULL::uuid AS "userId"
+    FROM (SELECT DISTINCT correlation_id FROM audit_entries WHERE correlation_id BETWEEN $1::uuid AND $2::uuid ORDER BY correlation_id) e LIMIT 11)
+
+-- find-by-name
+-- reads: forms by index, listings by index, users by index
+(
+    SELECT 'form' AS kind, f.id AS id, l.title AS name, f.status::text AS about, f.check_in_date::timestamptz AS "checkInDate", NULL::uuid AS "userId"
+    FROM forms f JOIN listings l ON l.id = f.listing_id WHERE f.public_id = ANY($2::text[]) LIMIT 11) UNION ALL (
+    SELECT 'form' AS kind, f.id AS id, l.title AS name, f.status::text AS about, f.check_in_date::timestamptz AS "checkInDate", NULL::uuid AS "userId"
+    FROM forms f JOIN listings l ON l.id = f.listing_id WHERE f.external_id = $1::text ORDER BY f.created_at DESC, f.id DESC LIMIT 11) UNION ALL (
+    SELECT 'listing' AS kind, l.id AS id, l.title AS name, l.city::text AS about, NULL::timestamptz AS "checkInDate", NULL::uuid AS "userId"
+    FROM listings l WHERE l.external_id = $1::text LIMIT 11) UNION ALL (
+    SELECT 'listing' AS kind, l.id AS id, l.title AS name, l.city::text AS about, NULL::timestamptz AS "checkInDate", NULL::uuid AS "userId"
+    FROM listings l WHERE l.public_id = ANY($2::text[]) LIMIT 11) UNION ALL (
+    SELECT 'user' AS kind, u.id AS id, coalesce(u.name, u.email) AS name, u.email::text AS about, NULL::timestamptz AS "checkInDate", NULL::uuid AS "userId"
+    FROM users u WHERE u.external_id = $1::text LIMIT 11) UNION ALL (
+    SELECT 'user' AS kind, u.id AS id, coalesce(u.name, u.email) AS name, u.email::text AS about, NULL::timestamptz AS "checkInDate", NULL::uuid AS "userId"
+    FROM users u WHERE lower(u.email COLLATE "C") = lower($1::text COLLATE "C") LIMIT 11)
+
 -- find-deliveries
 -- reads: webhook_deliveries by index
 SELECT b.id::text AS "rowId", b.created_at AS "createdAt", b.event_id::text AS id
@@ -576,6 +608,12 @@ SELECT FROM emails later WHERE later.form_id = n.form_id AND later.kind = 'invit
 -- reads: webhook_deliveries by index
 SELECT queued_at::text AS "queuedAt", id::text FROM webhook_deliveries WHERE endpoint_id = $1::uuid AND next_attempt_at IS NOT NULL
 ORDER BY webhook_deliveries.queued_at DESC, webhook_deliveries.id DESC OFFSET 50000 LIMIT 1
+
+-- find-form
+-- reads: forms by index
+(SELECT f.id::text FROM forms f WHERE f.id BETWEEN $1::uuid AND $2::uuid ORDER BY f.id LIMIT 2)
+UNION (SELECT f.id::text FROM forms f WHERE f.public_id = ANY($3::text[]) LIMIT 2)
+UNION (SELECT f.id::text FROM forms f WHERE f.external_id = $4::text ORDER BY f.created_at DESC, f.id DESC LIMIT 2)
 
 -- find-key
 -- reads: api_keys by index

@@ -44,6 +44,8 @@ interface ReadOptions {
   /** Reads again after this time. */
   everySeconds?: number | undefined;
   enabled?: boolean;
+  /** It is not read again: each read is audited. */
+  isOnce?: boolean;
   /** The page before stays while another one is read. */
   isPaged?: boolean;
 }
@@ -52,13 +54,14 @@ interface ReadOptions {
 export const useRead = <Data>(
   key: readonly unknown[],
   read: () => Promise<Data>,
-  { everySeconds, enabled = true, isPaged = false }: ReadOptions = {},
+  { everySeconds, enabled = true, isOnce = false, isPaged = false }: ReadOptions = {},
 ) =>
   useQuery<Data>({
     queryKey: key,
     queryFn: read,
     placeholderData: (previous) => (isPaged ? previous : undefined),
     enabled,
+    ...(isOnce && { staleTime: Number.POSITIVE_INFINITY }),
     refetchInterval: ({ state }) =>
       isTemporary(state.error) ? AFTER_FAILURE_MS : everySeconds !== undefined && everySeconds * 1000,
   });

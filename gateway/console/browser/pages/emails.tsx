@@ -3,6 +3,7 @@ import { EMAIL_STATES } from "../../../../server/constants.js";
 import { core } from "../core.js";
 import { Badge, EndpointLink, FormLink, ListingLink, Time } from "../parts/cells.js";
 import { CallButton, FormButton } from "../parts/dialog.js";
+import type { Field } from "../parts/form.js";
 import { type Columns, List, StateTabs } from "../parts/list.js";
 import { Page } from "../parts/page.js";
 import type { Email } from "../parts/timeline.js";
@@ -18,27 +19,49 @@ const COLUMNS: Columns<Email> = {
   Listing: ({ listingId }) => listingId && <ListingLink id={listingId} />,
   "Check-in": ({ checkInDate, listingId }) => listingId && <Time at={checkInDate} listingId={listingId} />,
   State: ({ state }) => <Badge text={state} />,
-  Why: ({ state, lastError }) => state !== "sent" && lastError,
+  Why: ({ state, lastError, messageId }) => (state === "sent" ? messageId : lastError),
   Attempts: ({ attempts }) => attempts,
   "Sent or due": ({ sentAt, runAt }) => <Time at={sentAt ?? runAt} />,
-  Actions: ({ id, formId, endpointId, state }) =>
-    ["retrying", "failed"].includes(state) && (
-      <CallButton
-        label="Retry"
-        about={`the email about ${(formId ?? endpointId)?.slice(0, 8)}`}
-        class="btn-sm"
-        send={() => core.emails.retry.mutate({ id })}
-        done="The email will be sent again: see “waiting”."
-      />
-    ),
+  Actions: ({ id, formId, endpointId, state }) => {
+    const about = `the email about ${(formId ?? endpointId)?.slice(0, 8)}`;
+    return (
+      <span class="hstack gap-1">
+        {["retrying", "failed"].includes(state) && (
+          <CallButton
+            label="Retry"
+            about={about}
+            class="btn-sm"
+            send={() => core.emails.retry.mutate({ id })}
+            done="The email will be sent again: see “waiting”."
+          />
+        )}
+        {["failed", "bounced"].includes(state) && (
+          <CallButton
+            label="Dismiss"
+            about={about}
+            class="btn-sm"
+            send={() => core.emails.dismiss.mutate({ id })}
+            done="The email is dismissed: nothing warns about it anymore."
+          />
+        )}
+      </span>
+    );
+  },
 };
 
-const STATES = ["failed", ...EMAIL_STATES.filter((state) => state !== "failed")];
+/** Those that need somebody come first. */
+const FIRST = ["failed", "bounced"];
+const STATES = [...FIRST, ...EMAIL_STATES.filter((state) => !FIRST.includes(state))];
+
+const BOUNCE: Field[] = [
+  { name: "email", label: "Message-ID or guest’s address", hint: "From the message that came back.", required: true },
+  { name: "reason", label: "Reason", hint: "Such as 550 5.1.1 user unknown. Addresses in it are masked." },
+];
 
 export function EmailsPage() {
   const state = (useLocation().query.state ?? "failed") as Email["state"];
   const counts = useRead(["email counts"], () => core.emails.count.query(), { everySeconds: 5 }).data;
-  const failed = counts?.failed ?? 0;
+  const { failed = 0, bounced = 0 } = counts ?? {};
   const retryAll = (
     <FormButton
       label="Retry all failed"
@@ -50,8 +73,41 @@ export function EmailsPage() {
       <p>Emails about past stays, and about forms past SENT, are not sent.</p>
     </FormButton>
   );
+  const dismissAll = (
+    <FormButton
+      label="Dismiss all …"
+      title={`Dismiss all ${(failed + bounced).toLocaleString()} that failed or bounced`}
+      submit="Dismiss them"
+      send={() => core.emails.dismissAll.mutate()}
+      done={({ dismissed }) => `Emails that were dismissed: ${dismissed.toLocaleString()}.`}
+    >
+      <p>Nothing is sent, and nothing warns about them anymore. Their guests may have no link to their form.</p>
+    </FormButton>
+  );
+  const markBounced = (
+    <FormButton
+      label="Record a bounce …"
+      title="Record an email that came back"
+      submit="Record it"
+      fields={BOUNCE}
+      send={(values) =>
+        core.emails.markBounced.mutate({
+          email: `${values.email}`,
+          ...(values.reason && { reason: `${values.reason}` }),
+        })
+      }
+      done={({ emails }) => `Emails that are marked as bounced: ${emails.length}.`}
+    />
+  );
+  const actions = (
+    <>
+      {markBounced}
+      {failed > 0 && retryAll}
+      {failed + bounced > 0 && dismissAll}
+    </>
+  );
   return (
-    <Page title="Emails" actions={failed > 0 && retryAll}>
+    <Page title="Emails" actions={actions}>
       <StateTabs label="State of the emails" states={STATES} counts={counts} />
       <List
         caption={`Emails, ${state === "sent" ? "newest" : "oldest"} first`}

@@ -1,99 +1,113 @@
+import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
-import { core, toFailure } from "../core.js";
-import { Badge } from "../parts/cells.js";
-import { Loaded, Page } from "../parts/page.js";
+import { core, type Outputs } from "../core.js";
+import { Badge, Time } from "../parts/cells.js";
+import { Table } from "../parts/list.js";
+import { Loaded, Page, Section } from "../parts/page.js";
 import { useRead } from "../queries.js";
+import { FORM_COLUMNS } from "./forms.js";
 
-const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i;
-const PUBLIC_ID = /^[\w-]{21}$/;
-const API_KEY = /grf_\w+/;
-const MAX_HITS = 10;
+type Found = Outputs["find"]["byText"];
+type Hit = Found["hits"][number];
 
-const hit = (kind: string, path: string, name: string) => ({ kind, href: `/console/${path}`, name });
-
-type Hit = ReturnType<typeof hit>;
-
-const formHit = ({ id, status }: { id: string; status: string }) => hit("Form", `forms/${id}`, `${id} ${status}`);
-
-const listingHit = ({ id, title, city }: { id: string; title: string; city: string }) =>
-  hit("Listing", `listings/${id}`, `${title}, ${city}`);
-
-const userHit = ({ id, name, email }: { id: string; name: string | null; email: string }) =>
-  hit("User", `users/${id}`, `${name ?? ""} ${email}`);
-
-const findKey = async (key: string) => {
-  const { userId, prefix, label } = await core.keys.find.mutate({ key });
-  return hit("Key", `users/${userId}`, `${prefix}… ${label ?? ""}`);
+const PATHS: Record<Hit["kind"], (hit: Hit) => string> = {
+  form: ({ id }) => `forms/${id}`,
+  listing: ({ id }) => `listings/${id}`,
+  user: ({ id }) => `users/${id}`,
+  key: ({ userId }) => `users/${userId}`,
+  endpoint: ({ id }) => `webhooks?endpoint=${id}`,
+  request: ({ id }) => `trace?id=${id}`,
 };
 
-const findEndpoint = async (id: string) => {
-  const { url } = await core.webhooks.get.query({ id });
-  return hit("Webhook endpoint", `webhooks?endpoint=${id}`, url);
+const hrefOf = (hit: Hit) => `/console/${PATHS[hit.kind](hit)}`;
+
+/** A guest's address is in no page's address. */
+const isAddress = (text: string) => /^[^\s@]+@[^\s@]+$/.test(text) && !text.startsWith("<");
+
+const LISTS: Partial<Record<Hit["kind"], string>> = { listing: "listings", user: "users" };
+
+const HitLine = ({ hit }: { hit: Hit }) => (
+  <div>
+    <Badge text={hit.kind} /> <a href={hrefOf(hit)}>{hit.name}</a> {hit.about}{" "}
+    {hit.checkInDate && (
+      <>
+        , check-in <Time at={hit.checkInDate} />
+      </>
+    )}{" "}
+    <small class="text-body-secondary">{hit.id.slice(0, 8)}</small>
+  </div>
+);
+
+/** Where to see the matches that are not shown. */
+const More = ({ kind, text }: { kind: Hit["kind"]; text: string }): ComponentChildren => {
+  const list = isAddress(text) ? undefined : LISTS[kind];
+  if (!list) return <p>10 of more than 10 of kind {kind} are shown.</p>;
+  return (
+    <p>
+      10 of more than 10 {list} are shown.{" "}
+      <a href={`/console/${list}?search=${encodeURIComponent(text)}`}>List them all</a>
+    </p>
+  );
 };
 
-const findRequest = async (id: string) => {
-  const { entries } = await core.audit.trace.query({ correlationId: id });
-  return entries.length > 0 ? hit("Request", `trace?id=${id}`, id) : [];
-};
+const Hits = ({ found: { hits, more }, text }: { found: Found; text: string }) => (
+  <div class="vstack gap-2">
+    <p role="status">
+      {hits.length === 0 ? "Nothing was found" : `${hits.length} shown${more.length > 0 ? ", there are more" : ""}`}
+    </p>
+    {hits.map((hit) => (
+      <HitLine key={`${hit.kind} ${hit.id}`} hit={hit} />
+    ))}
+    {more.map((kind) => (
+      <More key={kind} kind={kind} text={text} />
+    ))}
+  </div>
+);
 
-const findById = (id: string): Promise<Hit | Hit[]>[] => [
-  core.forms.getAny.query({ id }).then(formHit),
-  core.listings.getAny.query({ id }).then(listingHit),
-  core.users.get.query({ id }).then(userHit),
-  findEndpoint(id),
-  findKey(id),
-  findRequest(id),
-];
-
-const findByText = (search: string): Promise<Hit | Hit[]>[] => [
-  core.listings.listAll.query({ search, limit: MAX_HITS }).then(({ items }) => items.map(listingHit)),
-  core.users.list.query({ search, limit: MAX_HITS }).then(({ items }) => items.map(userHit)),
-];
-
-/** Everything that the text may mean: an id, a guest's link, an API key, or a part of a name. */
-async function find(text: string): Promise<Hit[]> {
-  const parts = text.split(/[/?#&=\s]+/);
-  const id = parts.findLast((part) => UUID.test(part))?.toLowerCase();
-  const publicId = parts.findLast((part) => PUBLIC_ID.test(part));
-  const [key] = API_KEY.exec(text) ?? [];
-  const calls = key ? [findKey(key)] : id ? findById(id) : findByText(text);
-  if (publicId) calls.push(core.forms.getByPublicId.query({ publicId }).then(({ form }) => formHit(form)));
-  const noneIfMissing = (error: unknown) => {
-    if (toFailure(error).status === 404) return [];
-    throw error;
-  };
-  return (await Promise.all(calls.map((call) => call.catch(noneIfMissing)))).flat();
+/** The forms that have this address of their guest. Each look-up is audited, so it is made only once. */
+function FormsOfGuest({ email }: { email: string }) {
+  const guest = useRead(["guest", email], () => core.people.find.mutate({ email }), { isOnce: true });
+  return (
+    <Section title="Forms with this address of their guest">
+      <Loaded query={guest}>
+        {({ forms, unreadable }) => (
+          <>
+            <Table
+              caption="Oldest first"
+              columns={FORM_COLUMNS}
+              rows={forms}
+              keyOf={({ id }) => id}
+              empty="No form has this address."
+            />
+            {unreadable > 0 && (
+              <p>Addresses that could not be read: {unreadable}. APP_SECRETS lacks the secret that encrypted them.</p>
+            )}
+          </>
+        )}
+      </Loaded>
+    </Section>
+  );
 }
 
 /** Shows what a text may mean, and opens it if it is one thing. `searchText`: unless the address has a text, such as an id. */
 export function FindPage({ searchText }: { searchText: string }) {
   const { query, route } = useLocation();
   const text = query.q ?? searchText;
-  const hits = useRead(["find", text], () => find(text), { enabled: text !== "" });
-  const only = hits.data?.length === 1 ? hits.data[0]?.href : undefined;
+  const found = useRead(["find", text], () => core.find.byText.mutate({ text }), { enabled: text !== "" });
+  const [only, other] = found.data?.hits ?? [];
+  const mayBeGuest = isAddress(text);
   useEffect(() => {
-    if (only) route(only, true);
-  }, [only]);
+    if (only && !other && !mayBeGuest) route(hrefOf(only), true);
+  }, [only, other, mayBeGuest]);
   return (
     <Page title="Find">
-      {text !== "" && (
-        <Loaded query={hits}>
-          {(found) => (
-            <div class="vstack gap-2">
-              <p role="status">{found.length === 0 ? "Nothing was found" : `${found.length} found`}</p>
-              {found.map(({ kind, href, name }) => (
-                <div key={href}>
-                  <Badge text={kind} /> <a href={href}>{name}</a>
-                </div>
-              ))}
-            </div>
-          )}
-        </Loaded>
-      )}
+      {text !== "" && <Loaded query={found}>{(data) => <Hits found={data} text={text} />}</Loaded>}
+      {mayBeGuest && <FormsOfGuest email={text} />}
       <p class="text-body-secondary">
-        Type a whole id, a guest’s link, an API key or its first 12 characters, or a part of a listing’s title or city,
-        or of a user’s name or email address. What you type stays out of the page’s address.
+        Type an id or its first 8 characters, an external id, a guest’s link or email address, an API key or its first
+        12 characters, a Message-ID, or a part of a listing’s title or city, or of a user’s name or email address. What
+        you type stays out of the page’s address. A look-up of a guest’s address is audited.
       </p>
     </Page>
   );

@@ -10,7 +10,7 @@ import { Facts, Loaded, Page, Section } from "../parts/page.js";
 import { type Email, EmailState, Timeline } from "../parts/timeline.js";
 import { useRead } from "../queries.js";
 
-const COLUMNS: Columns<Outputs["forms"]["listAll"]["items"][number]> = {
+export const FORM_COLUMNS: Columns<Outputs["forms"]["listAll"]["items"][number]> = {
   Form: ({ id }) => <FormLink id={id} />,
   Status: ({ status }) => <Badge text={status} />,
   Listing: ({ listingId }) => <ListingLink id={listingId} />,
@@ -32,7 +32,7 @@ export const FormsPage = () => (
     filters={FILTERS}
     caption="Forms, newest first"
     read={(given, page) => core.forms.listAll.query({ ...given, ...page })}
-    columns={COLUMNS}
+    columns={FORM_COLUMNS}
     empty="No form matches. To open a form by its id, or by the guest’s link, use Find at the top."
   >
     {({ listingId, userId }) => (

@@ -7,7 +7,7 @@ const COLORS = {
   info: ["SENT", "COMPLETED", "waiting", "running"],
   success: ["ACCEPTED", "VALIDATED", "sent", "ok", "enabled", "active"],
   warning: ["retrying", "expired", "warning", "failing"],
-  danger: ["REJECTED", "INVALIDATED", "failed", "disabled", "revoked"],
+  danger: ["REJECTED", "INVALIDATED", "failed", "bounced", "disabled", "revoked"],
 };
 
 const colorOf = (text: string) => Object.entries(COLORS).find(([, texts]) => texts.includes(text))?.[0] ?? "secondary";

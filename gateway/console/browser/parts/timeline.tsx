@@ -2,6 +2,7 @@ import type { ComponentChildren } from "preact";
 import { core, type Outputs } from "../core.js";
 import { useRead } from "../queries.js";
 import { Badge, EndpointLink, Time, TraceLink } from "./cells.js";
+import { Copy } from "./copy.js";
 import { type Columns, Table } from "./list.js";
 import { Loaded, Section } from "./page.js";
 import { type Entry, What, Who } from "./trail.js";
@@ -14,17 +15,27 @@ const STATE_TEXTS: Record<Email["state"], string> = {
   running: "The invitation is being sent",
   retrying: "The invitation was not delivered yet. The next attempt is due",
   failed: "The invitation was not delivered, and is not tried again",
+  bounced: "The mail server accepted the invitation, and it came back",
+  dismissed: "The invitation was not delivered, and an operator has dealt with it, or nobody needs it anymore",
   expired: "The invitation was not sent: the stay was over, or the form was past SENT",
-  sent: "The invitation was sent",
+  sent: "The mail server accepted the invitation",
 };
 
+/** States in which the last error is the reason. */
+const UNDELIVERED: readonly Email["state"][] = ["failed", "bounced", "dismissed"];
+
 /** What happened to an invitation, or will, and why. */
-export const EmailState = ({ state, lastError, runAt, sentAt }: Email) => (
+export const EmailState = ({ state, lastError, runAt, sentAt, messageId, reply }: Email) => (
   <>
     <Badge text={state} /> {STATE_TEXTS[state]}
     {(sentAt ?? runAt) && " "}
     <Time at={sentAt ?? runAt} none="" />.{" "}
-    {lastError && `${state === "failed" ? "Reason" : "An earlier attempt failed"}: ${lastError}.`}
+    {lastError && `${UNDELIVERED.includes(state) ? "Reason" : "An earlier attempt failed"}: ${lastError}.`}
+    {messageId && (
+      <small class="d-block text-body-secondary">
+        Message-ID <Copy text={messageId} /> {reply && `The mail server’s answer: ${reply}`}
+      </small>
+    )}
   </>
 );
 

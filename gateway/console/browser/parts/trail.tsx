@@ -33,6 +33,9 @@ const TEXTS: Partial<Record<string, string>> = {
   "form.email_erased": "Guest’s address erased",
   "email.requested": "Asked to send the invitation again",
   "email.retried": "Asked to retry the email",
+  "email.dismissed": "Dismissed the email, which had failed or bounced",
+  "email.bounced": "Recorded that the email came back",
+  "person.looked_up": "Found by the guest’s address",
   "email.expired": "Invitation expired: the stay was over, the form was past SENT, or another invitation followed",
 };
 

@@ -1,0 +1,20 @@
+import type { Call, OperatorContext } from "../access/context.js";
+import { invalid, notFound } from "../errors.js";
+import { idRangeIn, publicIdsIn } from "./read-text.js";
+import type { findFormInput } from "./schema.js";
+
+// Each by an index of its own. Two are enough to know that the text is ambiguous.
+const FIND = `
+  (SELECT f.id::text FROM forms f WHERE f.id BETWEEN $1::uuid AND $2::uuid ORDER BY f.id LIMIT 2)
+  UNION (SELECT f.id::text FROM forms f WHERE f.public_id = ANY($3::text[]) LIMIT 2)
+  UNION (SELECT f.id::text FROM forms f WHERE f.external_id = $4::text ORDER BY f.created_at DESC, f.id DESC LIMIT 2)`;
+
+/** The only form that the text names. */
+export async function findForm({ ctx, input: { form } }: Call<typeof findFormInput, OperatorContext>) {
+  const [lowest, highest] = idRangeIn(form) ?? [null, null];
+  const values = [lowest, highest, publicIdsIn(form), form];
+  const [found, other] = await ctx.services.db.query<{ id: string }>("find-form", FIND, values);
+  if (!found) throw notFound("form");
+  if (other) throw invalid([{ field: "form", issue: `two forms or more have this name: ${found.id}, ${other.id}` }]);
+  return found;
+}
