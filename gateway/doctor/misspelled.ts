@@ -1,5 +1,5 @@
-import { findNearMiss } from "../cli/near-misses.js";
 import { settingsSchema } from "../../server/config.js";
+import { findNearMiss } from "../cli/near-misses.js";
 
 export type Environment = Record<string, string | undefined>;
 

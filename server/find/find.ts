@@ -49,7 +49,11 @@ const newestFirst = (alias: string) => `ORDER BY ${alias}.created_at DESC, ${ali
 // Each by an index of its own.
 const BY_NAME = [
   hits("form", FORM, `forms f JOIN listings l ON l.id = f.listing_id WHERE f.public_id = ANY($2::text[])`),
-  hits("form", FORM, `forms f JOIN listings l ON l.id = f.listing_id WHERE f.external_id = $1::text ${newestFirst("f")}`),
+  hits(
+    "form",
+    FORM,
+    `forms f JOIN listings l ON l.id = f.listing_id WHERE f.external_id = $1::text ${newestFirst("f")}`,
+  ),
   hits("listing", LISTING, `listings l WHERE l.external_id = $1::text`),
   hits("listing", LISTING, `listings l WHERE l.public_id = ANY($2::text[])`),
   hits("user", USER, `users u WHERE u.external_id = $1::text`),
