@@ -238,6 +238,11 @@ export const settingsSchema = z.object({
     .describe(
       "Share of requests that are traced, chosen at random. A client's `traceparent` sets the trace id, but does not decide.",
     ),
+  GUEST_FORMS_OPERATOR: shortText("a name")
+    .optional()
+    .describe(
+      "Name that commands write into the audit trail. Default: the user of the system, behind `sudo` the one who called it.",
+    ),
   NODE_ENV: z
     .string()
     .optional()

@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError } from "commander";
 import type { Caller } from "../../server/caller.js";
 import { printLine } from "../runtime/terminal.js";
+import { addConsentOptions, type Consequences, hasConsent } from "./consent.js";
 import type { Wording } from "./failure.js";
 import { type BoundField, bindFields, type Field, type Fields } from "./fields.js";
 import { notes, settingsNotes } from "./help.js";
@@ -38,6 +39,8 @@ interface Behavior<Input, Result> extends Texts, Wording {
 /** Behavior through the core. */
 export interface CoreBehavior<Input, Result> extends Behavior<Input, Result> {
   call(core: Caller, input: Input): Promise<Result>;
+  /** What the call will do. With it, the command has --dry-run and --yes. */
+  consequences?(core: Caller, input: NoInfer<Input>): Promise<Consequences>;
 }
 
 /** Arguments and options, by the name of their value in the input, in the order of the help. */
@@ -67,13 +70,16 @@ export const command = <Input extends object, Result extends object>({
 export const coreCommand =
   <Input, Result extends object>(behavior: CoreBehavior<Input, Result>, fields?: AnyFields): Entry =>
   (parent, name) => {
+    const { call, consequences } = behavior;
     const added = addCommand(parent, name, { ...behavior, usesDatabase: true }, fields);
+    if (consequences) addConsentOptions(added.command);
     return addAction(added, behavior, async () => {
       const { callCore } = await import("./services.js");
       return callCore(
         async (core, finders) => {
           const input: Input = await readInput(added.bound, finders);
-          return { input, result: await behavior.call(core, input) };
+          const isRefused = consequences && !(await hasConsent(added.command, () => consequences(core, input)));
+          return isRefused ? undefined : { input, result: await call(core, input) };
         },
         wordingOf(behavior, added.bound),
       );
@@ -135,13 +141,15 @@ function helpOf({ usesDatabase, help, examples = [] }: Texts, bound: BoundField[
 const addAction = <Input, Result extends object>(
   { command, bound }: Added,
   { noOption, check, text = formatRecord, problem }: Behavior<Input, Result>,
-  run: () => Promise<{ input: Input; result: Result }>,
+  run: () => Promise<{ input: Input; result: Result } | undefined>,
 ): Command =>
   command.action(async () => {
     if (noOption && !bound.some(({ isOption, given }) => isOption && given())) throw new InvalidArgumentError(noOption);
     const issue = check?.(textsOf(bound), command.opts().json === true);
     if (issue) throw new InvalidArgumentError(issue);
-    const { input, result } = await run();
+    const done = await run();
+    if (!done) return;
+    const { input, result } = done;
     const printed = text(result, input);
     if (printed !== undefined) print(command, result, printed);
     const incomplete = problem?.(result, input);

@@ -1,5 +1,7 @@
+import { userInfo } from "node:os";
 import { readSettings, type Settings } from "../../server/config.js";
 import { APP_SECRETS_MISSING } from "../../server/encryption.js";
+import { operatorName } from "../../server/texts.js";
 import { readAppSecret, readDatabaseUrl } from "../dev/data-folder.js";
 import { CommandFailure } from "./failure.js";
 
@@ -36,6 +38,20 @@ export const allowPrivateAddresses = <S extends Settings>(settings: S): S =>
   process.env.WEBHOOK_ALLOW_PRIVATE_ADDRESSES ? settings : { ...settings, WEBHOOK_ALLOW_PRIVATE_ADDRESSES: true };
 
 const isProduction = ({ NODE_ENV }: Settings) => NODE_ENV === "production";
+
+/** Who runs the command. Empty if the system has no name for its user, as in some containers. */
+export function operatorOf({ GUEST_FORMS_OPERATOR }: Settings): string {
+  const name = GUEST_FORMS_OPERATOR ?? process.env.SUDO_USER ?? systemUser();
+  return operatorName.safeParse(name).data ?? "";
+}
+
+function systemUser(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return "";
+  }
+}
 
 function requireDatabase(settings: Settings, orDev = ""): SettingsWithDatabase {
   const { DATABASE_URL, APP_SECRETS } = settings;

@@ -7,7 +7,7 @@ import { waitAtMost } from "../../server/timeout.js";
 import { isUuid } from "../../server/values.js";
 import { CLOSE_TIMEOUT_SECONDS } from "../runtime/listening.js";
 import { createLog, flushLogs } from "../runtime/log.js";
-import { readSettingsWithDatabaseOrDev, type SettingsWithDatabase } from "./environment.js";
+import { operatorOf, readSettingsWithDatabaseOrDev, type SettingsWithDatabase } from "./environment.js";
 import { CommandFailure, explain, type Wording } from "./failure.js";
 
 /** Runs `work` with the services open. Throws a CommandFailure. */
@@ -31,15 +31,17 @@ export async function withServices<Result>(
 export const callCore = <Result>(
   call: (core: Caller, find: Finders) => Promise<Result>,
   wording: Wording,
-): Promise<Result> =>
-  withServices(
-    readSettingsWithDatabaseOrDev(),
+): Promise<Result> => {
+  const settings = readSettingsWithDatabaseOrDev();
+  return withServices(
+    settings,
     (services) => {
-      const core = createCaller(services, { kind: "operator" });
+      const core = createCaller(services, { kind: "operator", name: operatorOf(settings) });
       return call(core, findersOf(core));
     },
     wording,
   );
+};
 
 export type Finders = ReturnType<typeof findersOf>;
 

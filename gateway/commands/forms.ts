@@ -1,6 +1,6 @@
 import { MAX_LIMIT } from "../../server/constants.js";
 import type { FormV1 } from "../../server/forms/schema.js";
-import { KNOWN_STATUSES } from "../../server/forms/status.js";
+import { CANCELLED, KNOWN_STATUSES, nextStatuses } from "../../server/forms/status.js";
 import { command, noun } from "../cli/command.js";
 import { argument, flag, option, userFilter } from "../cli/fields.js";
 import { list } from "../cli/list.js";
@@ -86,6 +86,10 @@ export const forms = noun("guest-registration forms", {
     help: `STATUS is one of ${KNOWN_STATUSES.join(", ")};
 with --force, any 1 to 32 of the characters A-Z and _.`,
     examples: ["guest-forms forms set-status 7d1f2b8c-3c55-4a80-a3ba-1de5a2f0c9e4 ACCEPTED"],
+    async consequences({ forms }, { id, status }) {
+      const form = await forms.getAny({ id });
+      return { text: describeChange(form.status, status), isDangerous: isOutOfOrder(form.status, status) };
+    },
     call: ({ forms }, input) => forms.setStatus(input),
   }),
   "set-party": command({
@@ -114,5 +118,17 @@ with --force, any 1 to 32 of the characters A-Z and _.`,
       ),
   }),
 });
+
+/** Whether the host could not set it next, or it cannot be undone. */
+const isOutOfOrder = (from: string, to: string) =>
+  from !== to && (to === CANCELLED || !nextStatuses(from).includes(to));
+
+function describeChange(from: string, to: string): string {
+  if (from === to) return `The form is ${from} already.`;
+  if (to === CANCELLED)
+    return `The form is ${from}. It is cancelled for good: a waiting invitation ends, and the guest's address is removed.`;
+  const order = isOutOfOrder(from, to) ? `${to} is out of order, and is audited as a correction.` : `${to} comes next.`;
+  return `The form is ${from}. ${order} Webhooks send the change at once.`;
+}
 
 const formatMinute = (instant: string | null) => instant && `${instant.slice(0, 16)}Z`;

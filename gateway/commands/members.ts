@@ -1,3 +1,4 @@
+import type { Caller } from "../../server/caller.js";
 import { command, noun } from "../cli/command.js";
 import { option, required, USER_REFERENCE } from "../cli/fields.js";
 import { list } from "../cli/list.js";
@@ -30,6 +31,13 @@ export const members = noun("users' roles on listings", {
   remove: command({
     description: "remove a user's role on a listing; the listing leaves their keys' scope within a second",
     input: MEMBERSHIP,
+    async consequences({ members }, { listingId, userId }) {
+      const isLast = await isLastOwner(members, listingId, userId);
+      const text = isLast
+        ? `The user is the last owner of listing ${listingId}: nobody is notified about it anymore, and without a writer no key sees its forms.`
+        : "The user loses the role on the listing, which has another owner or had none.";
+      return { text, isDangerous: isLast };
+    },
     call: async ({ members }, input) => withReadableRole(await members.remove(input)),
     notFound: "This user has no role on this listing.",
   }),
@@ -47,6 +55,18 @@ export const members = noun("users' roles on listings", {
     none: ({ userId }) => (userId ? "This user has no role on any listing." : "This listing has no members."),
   }),
 });
+
+async function isLastOwner(members: Caller["members"], listingId: string, userId: string): Promise<boolean> {
+  let isOwner = false;
+  for (let cursor: string | null | undefined; cursor !== null; ) {
+    const { items, nextCursor } = await members.list({ listingId, cursor });
+    const owners = items.filter(({ role }) => role === "OWNER");
+    if (owners.some((owner) => owner.userId !== userId)) return false;
+    isOwner ||= owners.length > 0;
+    cursor = nextCursor;
+  }
+  return isOwner;
+}
 
 const withReadableRole = <Membership extends { role: string }>(membership: Membership) => ({
   ...membership,

@@ -40,6 +40,13 @@ ${INCOMPLETE}`,
       "guest-forms people erase guest@example.com",
       "guest-forms people erase guest@example.com --json >> erasures.ndjson",
     ],
+    async consequences({ people }, { email }) {
+      const { forms } = await people.find({ email });
+      return {
+        text: `The address is erased for good from ${count(forms.length, "form", "forms")}, and their unsent emails are deleted. The erasure is stored.`,
+        isDangerous: true,
+      };
+    },
     call: ({ people }, { email }) => people.erase({ email }),
     problem: describeUnread,
   }),

@@ -30,6 +30,16 @@ or if processes still used an older secret, run it again.
 The body of a create is unknown once its address was changed or erased. Retries of such a create need the old secret
 until the stay is over. Then prints what \`secrets status\` prints.`,
     examples: ["guest-forms secrets reencrypt"],
+    async consequences({ secrets }) {
+      const { processes } = await secrets.outdated({});
+      const others = processes.map((process) => `${process.secrets.join(", ")} (at ${process.lastAt})`).join("; ");
+      return {
+        text: others
+          ? `A process that runs, or did in the last minute, lacks the newest secret of APP_SECRETS: it has only ${others}. It cannot read what is renewed: its emails fail, and retried creates make second forms. Restart it with the new secret first.`
+          : "Every process that runs has the newest secret of APP_SECRETS. What older secrets made is renewed.",
+        isDangerous: others !== "",
+      };
+    },
     call: async (core) => ({ ...(await reencryptAll(core)), ...(await core.secrets.status({})) }),
     text: ({ renewed, ...status }) =>
       `Renewed addresses: ${renewed.addresses}, creates: ${renewed.creates}, webhooks: ${renewed.webhooks}.\n\n${formatStatus(status, "these creates cannot be renewed")}`,

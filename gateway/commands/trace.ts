@@ -16,7 +16,7 @@ reads and rejected requests, has it in the field correlationId.`,
       formatTable(
         entries,
         [
-          ...(["at", "action", "subjectId", "actor", "actorId", "actorName", "userId"] as const),
+          ...(["at", "action", "subjectId", "actor", "actorId", "actorName", "userId", "keyPrefix"] as const),
           ["details", ({ details }) => JSON.stringify(details)],
         ],
         "No changes recorded for this correlation id.",

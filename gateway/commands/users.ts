@@ -41,6 +41,15 @@ listings and forms stay, and those without another owner are printed. The erasur
 it again, by the id if the address is already removed: \`users show\` prints the id.
 After a restore of the database, erase the users again who were erased since the backup: \`people reapply\` is about guests.`,
     examples: ["guest-forms users erase host@example.com"],
+    async consequences({ people }, { id }) {
+      const { revokedKeys, removedMemberships, listingsWithoutOwner } = await people.eraseUser({ id, dryRun: true });
+      const orphaned =
+        listingsWithoutOwner.length > 0 ? ` These have no other owner: ${listingsWithoutOwner.join(", ")}.` : "";
+      return {
+        text: `User ${id} is erased for good: valid keys that are revoked: ${revokedKeys}, listings that the user leaves: ${removedMemberships}.${orphaned}`,
+        isDangerous: true,
+      };
+    },
     call: ({ people }, input) => people.eraseUser(input),
     text: ({ listingsWithoutOwner: listings, ...erased }) =>
       [formatRecord(erased), ...(listings.length > 0 ? [GIVE_OWNERS, ...listings] : [])].join("\n"),

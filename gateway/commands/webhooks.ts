@@ -171,6 +171,13 @@ are about the time of the change.`,
   delete: command({
     description: "delete an endpoint with its deliveries",
     input: ENDPOINT,
+    async consequences({ webhooks }, { id }) {
+      const { url, userId } = await webhooks.get({ id });
+      return {
+        text: `The endpoint ${url} of ${userId ? `user ${userId}` : "the operator"} is deleted for good, with its secret and its deliveries, also those that wait. \`guest-forms webhooks disable\` keeps them.`,
+        isDangerous: true,
+      };
+    },
     call: ({ webhooks }, input) => webhooks.delete(input),
     text: formatEndpoint,
   }),

@@ -2,6 +2,7 @@ import type { Logger } from "pino";
 import type { Settings } from "../../server/config.js";
 import type { Mailer } from "../../server/emails/mailer.js";
 import { loadTemplates } from "../../server/emails/templates.js";
+import { announceSecrets } from "../../server/secrets/uses.js";
 import { openServices } from "../../server/services.js";
 import { startWorker, whyEmailsWait } from "../../server/worker.js";
 import { Admission } from "../http/admission.js";
@@ -16,14 +17,16 @@ import { createApp, createHttpServer } from "./app.js";
 
 export type Gateway = Awaited<ReturnType<typeof startGateway>>;
 
-/** Starts the service: the gateway and, if asked, the worker. */
-export async function startGateway(options: {
+interface GatewayOptions {
   settings: Settings;
   log: Logger;
   worker: boolean;
   /** Used instead of the mail server of SMTP_URL. */
   mailer?: Mailer | undefined;
-}) {
+}
+
+/** Starts the service: the gateway and, if asked, the worker. */
+export async function startGateway(options: GatewayOptions) {
   const { settings, log } = options;
   // A template that cannot be used ends the start before it listens.
   const templates = options.worker ? await loadTemplates(settings) : undefined;
@@ -37,6 +40,7 @@ export async function startGateway(options: {
   metrics?.watchPool(services.db.pool);
   const admission = new Admission(settings);
   metrics?.watchHolders(services.holderLimit, admission);
+  const secrets = announceSecrets(services);
   const readiness = openReadiness(settings, requestTimeoutMs(settings), log);
   const lifecycle: Lifecycle = { stage: "serving" };
   const redis = await openRedis(settings, log);
@@ -54,6 +58,7 @@ export async function startGateway(options: {
   });
   const server = createHttpServer(app);
   const closeDependencies = async () => {
+    secrets.stop();
     redis?.close();
     await tracing?.stop();
     await Promise.all([readiness.close(), close()]);
@@ -63,9 +68,8 @@ export async function startGateway(options: {
     // Connect first, so that the first requests are counted in Redis too.
     await redis?.connect();
     const url = await listen(server, settings, "PORT");
-    if (metrics) {
-      internal = await startInternal({ services, readiness, log, metrics, traceRequests: tracing?.traceRequests });
-    }
+    const traceRequests = tracing?.traceRequests;
+    internal = metrics && (await startInternal({ services, readiness, log, metrics, traceRequests }));
     const worker = options.worker
       ? await startWorker(services, log, { templates, mailer: options.mailer, onDatabaseError })
       : undefined;

@@ -1,5 +1,6 @@
 import type { Logger } from "pino";
 import type { Settings } from "../../server/config.js";
+import { announceSecrets } from "../../server/secrets/uses.js";
 import { waitAtMost } from "../../server/timeout.js";
 import { startWorker, whyEmailsWait } from "../../server/worker.js";
 import { readSettingsWithDatabase } from "../cli/environment.js";
@@ -18,10 +19,12 @@ export async function runWorker(print: Print): Promise<void> {
     logCrash(log);
     await warnAtStart(settings, log, { checks: ["settings", "links", "schema"], worker: true });
     const worker = await startWorker(services, log);
+    const secrets = announceSecrets(services);
     await flushLogs();
     const concurrency = whyEmailsWait(settings) ? 0 : settings.WORKER_CONCURRENCY;
     print({ concurrency }, `Sending emails, ${concurrency} at a time, and webhooks.`);
     await stop.requested;
+    secrets.stop();
     await waitAtMost(settings.DRAIN_SECONDS + CLOSE_TIMEOUT_SECONDS, worker.stop());
   });
 }

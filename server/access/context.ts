@@ -54,7 +54,7 @@ export interface UserPrincipal {
 /** The operator of the service: the commands and internal tools. Has no scope. */
 export interface OperatorPrincipal {
   kind: "operator";
-  /** Name given at the sign-in to the console; audit entries store it. */
+  /** Name given at the sign-in to the console, or of who runs a command; audit entries store it. */
   name?: string;
 }
 

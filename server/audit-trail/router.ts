@@ -6,7 +6,8 @@ import * as schema from "./schema.js";
 const ENTRY = `
   SELECT e.id::text, e.at, e.actor, e.actor_id AS "actorId", e.actor_name AS "actorName", e.action, e.subject_id AS "subjectId",
     e.correlation_id AS "correlationId", e.details,
-    CASE e.actor WHEN 'user' THEN e.actor_id WHEN 'key' THEN k.user_id END AS "userId"
+    CASE e.actor WHEN 'user' THEN e.actor_id WHEN 'key' THEN k.user_id END AS "userId",
+    CASE WHEN e.action LIKE 'key.%' THEN (SELECT subject.prefix FROM api_keys subject WHERE subject.id = e.subject_id) END AS "keyPrefix"
   FROM audit_entries e LEFT JOIN api_keys k ON e.actor = 'key' AND k.id = e.actor_id`;
 
 // The changes of a user include those of its keys and webhook endpoints, of which the newest of each are read by the index.

@@ -18,6 +18,8 @@ export const auditEntry = z.object({
   /** Id of the changed form, listing, key or user. */
   subjectId: z.guid(),
   correlationId: z.guid(),
+  /** First characters of the key that it is about. */
+  keyPrefix: z.string().nullable(),
   /** Ids, names of fields, statuses and roles; never personal data. */
   details: z.record(z.string(), z.unknown()),
 });

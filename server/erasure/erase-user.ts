@@ -17,9 +17,10 @@ const ERASE = `
 /** The keys and the address go together, after the memberships: until then a failure leaves a user whom the address finds. */
 export async function eraseUser({
   ctx,
-  input: { id },
+  input: { id, dryRun },
 }: Call<typeof eraseUserInput, OperatorContext>): Promise<z.output<typeof erasedUser>> {
   await getUser({ ctx, input: { id } });
+  if (dryRun) return planErasure(ctx, id);
   const removed = await removeMembershipsOfUser(ctx, id);
   const revokedKeys = await ctx.services.db.sqlTransaction(async (tx) => {
     await tx.query("lock-user-to-erase", LOCK, [id]);
@@ -34,6 +35,21 @@ export async function eraseUser({
   const listingIds = [...removed, ...added];
   const listingsWithoutOwner = await findWithoutOwner(ctx, listingIds);
   return { id, revokedKeys, removedMemberships: listingIds.length, listingsWithoutOwner };
+}
+
+const PLAN = `
+  SELECT (SELECT count(*)::int FROM api_keys WHERE user_id = $1::uuid AND revoked_at IS NULL) AS "revokedKeys",
+    (SELECT count(*)::int FROM memberships WHERE user_id = $1::uuid) AS "removedMemberships",
+    ARRAY(
+      SELECT m.listing_id::text FROM memberships m
+      WHERE m.user_id = $1::uuid AND NOT EXISTS (
+        SELECT FROM memberships o WHERE o.listing_id = m.listing_id AND o.role = 'OWNER' AND o.user_id <> m.user_id)
+      ORDER BY 1) AS "listingsWithoutOwner"`;
+
+async function planErasure({ services }: OperatorContext, id: string): Promise<z.output<typeof erasedUser>> {
+  const [plan] = await services.db.query<Omit<z.output<typeof erasedUser>, "id">>("plan-user-erasure", PLAN, [id]);
+  if (!plan) throw new Error("a query without FROM returned no row");
+  return { id, ...plan };
 }
 
 /** Deletes the webhook endpoints of a user that is erased, who can create no other. */

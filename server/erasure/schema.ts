@@ -21,7 +21,11 @@ export const erased = counts.extend(erasure.shape);
 
 export const foundPerson = z.object({ forms: z.array(formV1), unreadable: z.int() });
 
-export const eraseUserInput = z.strictObject({ id: resourceId });
+/** `dryRun`: only says what it would do. */
+export const eraseUserInput = z.strictObject({
+  id: resourceId,
+  dryRun: z.boolean({ error: expected("a boolean") }).default(false),
+});
 
 /** `listingsWithoutOwner`: ids of the user's listings that no other user owns. */
 export const erasedUser = z.object({

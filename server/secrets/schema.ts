@@ -29,6 +29,13 @@ export const secretsStatus = z.object({
 
 export type SecretsStatus = z.infer<typeof secretsStatus>;
 
+export const outdatedInput = z.strictObject({});
+
+/** `secrets`: ids, the newest first. Processes with the same secrets count once. */
+export const outdated = z.object({
+  processes: z.array(z.object({ secrets: z.array(z.string()), lastAt: instantOut })),
+});
+
 /** `after`: the last form of the batch before. Without it, the secrets of webhook endpoints are renewed too. */
 export const reencryptInput = z.strictObject({ after: uuid.optional() });
 

@@ -40,12 +40,12 @@ const TEXTS: Partial<Record<string, string>> = {
 };
 
 /** What a change did. */
-export function What({ action, details }: Entry): ComponentChildren {
+export function What({ action, keyPrefix, details }: Entry): ComponentChildren {
   const { from, to, fields, listingId, movedFrom, userId, role, reason } = details;
   if (action === "form.status_set") return `Status ${from} → ${to}${details.correction ? ", out of order" : ""}`;
   if (action === "form.cancelled") return `Cancelled, was ${from}`;
   const changed = fieldNames(fields) || reason;
-  const text = `${TEXTS[action] ?? words(action)}${changed ? `: ${changed}` : ""}`;
+  const text = `${TEXTS[action] ?? words(action)}${keyPrefix ? ` ${keyPrefix}…` : ""}${changed ? `: ${changed}` : ""}`;
   if (action.startsWith("member.")) {
     return (
       <>

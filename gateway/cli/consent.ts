@@ -1,0 +1,47 @@
+import { createInterface } from "node:readline/promises";
+import type { Command } from "commander";
+import { printable } from "../runtime/terminal.js";
+import { print } from "./print.js";
+
+/** What a command will do. */
+export interface Consequences {
+  text: string;
+  /** It cannot be undone, or hurts somebody: it is done only with consent. */
+  isDangerous: boolean;
+}
+
+export const addConsentOptions = (command: Command): Command =>
+  command
+    .option("--dry-run", "say what would happen, and change nothing")
+    .option("--yes", "do not ask before something dangerous");
+
+/**
+ * Whether to go on: asks if it is dangerous, unless --yes was given. Returns false after a dry run. Throws a CommandFailure if the
+ * answer is no, or if nobody can be asked.
+ */
+export async function hasConsent(command: Command, consider: () => Promise<Consequences>): Promise<boolean> {
+  const { dryRun, yes } = command.opts();
+  if (yes && !dryRun) return true;
+  const { text, isDangerous } = await consider();
+  if (dryRun) {
+    print(command, { dryRun: true, consequences: text }, `${text}\n\nThis was a dry run: nothing was changed.`);
+    return false;
+  }
+  if (!isDangerous) return true;
+  const { CommandFailure } = await import("./failure.js");
+  if (!process.stdin.isTTY || !process.stderr.isTTY) {
+    const message = `${text} Nothing was changed: give --yes to do it.`;
+    throw new CommandFailure(message, 2, { code: "USAGE_ERROR" });
+  }
+  if (await ask(text)) return true;
+  throw new CommandFailure("Nothing was changed.");
+}
+
+async function ask(text: string): Promise<boolean> {
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return /^y(es)?$/i.test((await terminal.question(`${printable(text)}\nGo on? [y/N] `)).trim());
+  } finally {
+    terminal.close();
+  }
+}
