@@ -193,7 +193,7 @@ describe("invalid settings", () => {
     "hunter2?",
     "1?hunter2",
     "a@hunter2/",
-    "%ffhunter2",
+    "%ff-hunter2",
   ];
 
   test.each(
