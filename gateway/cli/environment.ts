@@ -41,7 +41,7 @@ const isProduction = ({ NODE_ENV }: Settings) => NODE_ENV === "production";
 
 /** Who runs the command. Empty if the system has no name for its user, as in some containers. */
 export function operatorOf({ GUEST_FORMS_OPERATOR }: Settings): string {
-  const name = GUEST_FORMS_OPERATOR ?? process.env.SUDO_USER ?? systemUser();
+  const name = GUEST_FORMS_OPERATOR ?? (process.env.SUDO_USER || systemUser());
   return operatorName.safeParse(name).data ?? "";
 }
 

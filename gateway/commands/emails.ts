@@ -74,17 +74,14 @@ it), bounced (accepted, and came back: recorded by emails bounced), dismissed (i
   bounced: command({
     description: "record that emails which the mail server had accepted came back",
     input: {
-      email: argument("<address-or-message-id>", TEXT),
+      email: argument("<email>", TEXT),
       reason: option("--reason <text>", "why, such as the line of the bounce; addresses in it are masked", TEXT),
     },
     help: `
-With the Message-ID of an email, it is that email. With a guest's address, it is the last invitation to each form that has it,
+EMAIL is the Message-ID of an email, or a guest's address, which stands for the last invitation to each form that has it,
 which reads all stored addresses. Correct the address with an update of the form, which sends the invitation to the new one, or
 dismiss the email.`,
-    examples: [
-      'guest-forms emails bounced guest@example.com --reason "550 5.1.1 user unknown"',
-      'guest-forms emails bounced "<form-7d1f2b8c-3c55-4a80-a3ba-1de5a2f0c9e4@example.com>"',
-    ],
+    examples: ['guest-forms emails bounced guest@example.com --reason "550 5.1.1 user unknown"'],
     call: ({ emails }, input) => emails.markBounced(input),
     text: ({ emails }) =>
       formatTable(emails, ["id", "formId", "state", "sentAt", "messageId", "lastError"], "No sent email was found."),

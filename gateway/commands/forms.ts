@@ -86,9 +86,13 @@ export const forms = noun("guest-registration forms", {
     help: `STATUS is one of ${KNOWN_STATUSES.join(", ")};
 with --force, any 1 to 32 of the characters A-Z and _.`,
     examples: ["guest-forms forms set-status 7d1f2b8c-3c55-4a80-a3ba-1de5a2f0c9e4 ACCEPTED"],
-    async consequences({ forms }, { id, status }) {
+    async consequences({ forms }, { id, status, from, force }) {
       const form = await forms.getAny({ id });
-      return { text: describeChange(form.status, status), isDangerous: isOutOfOrder(form.status, status) };
+      const isRejected = (from ?? form.status) !== form.status || !(force || isKnown(status));
+      return {
+        text: describeChange(form.status, status),
+        isDangerous: !isRejected && isOutOfOrder(form.status, status),
+      };
     },
     call: ({ forms }, input) => forms.setStatus(input),
   }),
@@ -118,6 +122,8 @@ with --force, any 1 to 32 of the characters A-Z and _.`,
       ),
   }),
 });
+
+const isKnown = (status: string) => (KNOWN_STATUSES as readonly string[]).includes(status);
 
 /** Whether the host could not set it next, or it cannot be undone. */
 const isOutOfOrder = (from: string, to: string) =>

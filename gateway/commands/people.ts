@@ -38,12 +38,12 @@ Also prints a record, the time at which the erasure began and a hash of the addr
 ${INCOMPLETE}`,
     examples: [
       "guest-forms people erase guest@example.com",
-      "guest-forms people erase guest@example.com --json >> erasures.ndjson",
+      "guest-forms people erase guest@example.com --yes --json >> erasures.ndjson",
     ],
     async consequences({ people }, { email }) {
       const { forms } = await people.find({ email });
       return {
-        text: `The address is erased for good from ${count(forms.length, "form", "forms")}, and their unsent emails are deleted. The erasure is stored.`,
+        text: `The address is erased for good from ${count(forms.length, "form", "forms")}, and unsent emails to it are deleted. The erasure is stored.`,
         isDangerous: true,
       };
     },

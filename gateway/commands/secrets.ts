@@ -32,7 +32,7 @@ until the stay is over. Then prints what \`secrets status\` prints.`,
     examples: ["guest-forms secrets reencrypt"],
     async consequences({ secrets }) {
       const { processes } = await secrets.outdated({});
-      const others = processes.map((process) => `${process.secrets.join(", ")} (at ${process.lastAt})`).join("; ");
+      const others = processes.map((process) => `${process.secrets.join(", ")} (seen ${process.lastAt})`).join("; ");
       return {
         text: others
           ? `A process that runs, or did in the last minute, lacks the newest secret of APP_SECRETS: it has only ${others}. It cannot read what is renewed: its emails fail, and retried creates make second forms. Restart it with the new secret first.`

@@ -58,9 +58,8 @@ export async function startGateway(options: GatewayOptions) {
   });
   const server = createHttpServer(app);
   const closeDependencies = async () => {
-    secrets.stop();
     redis?.close();
-    await tracing?.stop();
+    await Promise.all([tracing?.stop(), secrets.stop()]);
     await Promise.all([readiness.close(), close()]);
   };
   let internal: Awaited<ReturnType<typeof startInternal>>;
@@ -70,9 +69,8 @@ export async function startGateway(options: GatewayOptions) {
     const url = await listen(server, settings, "PORT");
     const traceRequests = tracing?.traceRequests;
     internal = metrics && (await startInternal({ services, readiness, log, metrics, traceRequests }));
-    const worker = options.worker
-      ? await startWorker(services, log, { templates, mailer: options.mailer, onDatabaseError })
-      : undefined;
+    const workerOptions = { templates, mailer: options.mailer, onDatabaseError };
+    const worker = options.worker ? await startWorker(services, log, workerOptions) : undefined;
     log.info({ url }, "listening");
     return {
       /** The address it listens on, such as http://127.0.0.1:3000. */

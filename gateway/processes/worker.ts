@@ -24,8 +24,8 @@ export async function runWorker(print: Print): Promise<void> {
     const concurrency = whyEmailsWait(settings) ? 0 : settings.WORKER_CONCURRENCY;
     print({ concurrency }, `Sending emails, ${concurrency} at a time, and webhooks.`);
     await stop.requested;
-    secrets.stop();
-    await waitAtMost(settings.DRAIN_SECONDS + CLOSE_TIMEOUT_SECONDS, worker.stop());
+    const stopped = Promise.all([secrets.stop(), worker.stop()]);
+    await waitAtMost(settings.DRAIN_SECONDS + CLOSE_TIMEOUT_SECONDS, stopped);
   });
 }
 

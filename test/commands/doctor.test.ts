@@ -152,13 +152,15 @@ describe("doctor", () => {
     await add("waiting", "0 s", null);
     await add("retrying", "1 h", null);
     await add("running", null, "-1 s");
-    expect((await runChecks()).emails).toBe("ok: 2 waiting, none overdue or failed.");
+    expect((await runChecks()).emails).toBe("ok: 2 waiting, none overdue, failed or bounced.");
     await add("waiting", "-2 min", null);
     await add("running", null, "-1 min");
     await add("failed", null, null);
     await add("failed", null, null);
+    await add("bounced", null, null);
+    await add("dismissed", null, null);
     expect((await runChecks()).emails).toMatch(
-      /^warning: 1 overdue by more than a minute: .* 1 left by a stale worker: .* 2 failed: run `guest-forms emails list`/,
+      /^warning: 1 overdue by more than a minute: .* 1 left by a stale worker: .* 2 failed: run `guest-forms emails list --state failed`, then retry or dismiss them\. 1 bounced: run `guest-forms emails list --state bounced`/,
     );
   });
 

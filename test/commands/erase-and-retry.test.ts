@@ -26,11 +26,11 @@ const writeRecords = async (...lines: string[]) => {
 };
 
 describe("people erase", () => {
-  const erase = ["people", "erase", "guest@example.com"];
+  const erase = ["people", "erase", "guest@example.com", "--yes"];
 
   test("prints the counts", async () => {
     await owner.create(owner.body);
-    expect(await json("people", "erase", "Guest@example.com")).toEqual({
+    expect(await json("people", "erase", "Guest@example.com", "--yes")).toEqual({
       forms: 1,
       emails: 1,
       unreadable: 0,
@@ -60,7 +60,7 @@ describe("people erase", () => {
 describe("people erasures and people reapply", () => {
   test("erase --json and erasures print records that reapply accepts, one per line", async () => {
     const { form } = await owner.create(owner.body);
-    const erased = await json("people", "erase", "guest@example.com");
+    const erased = await json("people", "erase", "guest@example.com", "--yes");
     const record = { erasedAt: erased.erasedAt, addressHash: erased.addressHash };
     const listed = await text("people", "erasures", "--since", erased.erasedAt);
     expect(listed).toBe(`${JSON.stringify(record)}\n`);
@@ -77,7 +77,7 @@ describe("people erasures and people reapply", () => {
 
   test("reapply rejects a malformed file whole, and names each line and field", async () => {
     const { form } = await owner.create(owner.body);
-    const record = await json("people", "erase", "guest@example.com");
+    const record = await json("people", "erase", "guest@example.com", "--yes");
     await restoreAddresses(services, { [form.id]: "guest@example.com" });
     const file = await writeRecords(JSON.stringify(record), "", '{"addressHash":1}', '{"erasedAt":', "[]");
     const { code, message } = await runInProcess(["people", "reapply", file], env);

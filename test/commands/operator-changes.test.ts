@@ -48,10 +48,10 @@ test("users update and users erase name the user by any id or address, and erase
   ]);
   await makeKey(services, id);
   const listing = await makeListing(services, id);
-  expect(await text("users", "erase", "eve.host@example.com")).toMatch(
+  expect(await text("users", "erase", "eve.host@example.com", "--yes")).toMatch(
     new RegExp(`revokedKeys: +1\nremovedMemberships: 1\n\nThese listings have no owner now.*\n.*\n${listing.id}\n$`),
   );
-  expect(await text("users", "erase", id)).toMatch(/removedMemberships: 0\n$/);
+  expect(await text("users", "erase", id, "--yes")).toMatch(/removedMemberships: 0\n$/);
   expect(await json("users", "show", id)).toMatchObject({ email: `${id}@erased.invalid`, name: null });
   expect(await failure("users", "erase", "eve.host@example.com")).toEqual([1, NO_USER]);
 });
@@ -121,7 +121,9 @@ test("every command takes a user by id, address or an import's external id, and 
     const { id } = await json("keys", "issue", "--user", host, "--mode", "read-only");
     expect((await json("keys", "list", "--user", host)).items.at(-1)).toMatchObject({ id });
     const barn = await json("listings", "create", "--owner", host, ...REQUIRED);
-    expect(await json("members", "remove", "--listing", barn.id, "--user", host)).toMatchObject({ role: "owner" });
+    expect(await json("members", "remove", "--listing", barn.id, "--user", host, "--yes")).toMatchObject({
+      role: "owner",
+    });
   }
   expect((await json("listings", "deactivate", "loft-1")).active).toBe(false);
   await write({ rows: [{ type: "user", externalId: "Host.1@example.com", email: "other@example.com" }] });
@@ -200,7 +202,7 @@ test("forms set-party and set-status change a form, and forms trail prints both 
   expect(Date.parse(changed.updatedAt)).toBeGreaterThan(Date.parse(form.updatedAt));
   expect(await failure(...party, "3")).toEqual([2, "--vehicles: must be at most 2 on this listing"]);
   const status = ["forms", "set-status", form.id];
-  expect(await json(...status, "CHECKED_OUT")).toMatchObject({ id: form.id, status: "CHECKED_OUT" });
+  expect(await json(...status, "CHECKED_OUT", "--yes")).toMatchObject({ id: form.id, status: "CHECKED_OUT" });
   const trail = await operator.audit.trail({ subjectId: form.id });
   expect(await json("forms", "trail", form.id)).toEqual(trail);
 });
@@ -232,10 +234,10 @@ test("emails send sends a sent invitation again, which --form lists with the fir
 test("forms set-status --from changes only a form in that status", async () => {
   const status = ["forms", "set-status", (await makeForm(services, ana.id, loft.id)).id, "ACCEPTED", "--from"];
   expect(await failure(...status, "COMPLETED")).toEqual([2, "--from: the form is SENT"]);
-  expect(await json(...status, "SENT")).toMatchObject({ status: "ACCEPTED" });
+  expect(await json(...status, "SENT", "--yes")).toMatchObject({ status: "ACCEPTED" });
 });
 
 test("forms set-status sets an unknown status with --force", async () => {
   const { id } = await makeForm(services, ana.id, loft.id);
-  expect(await text("forms", "set-status", id, "ON_HOLD", "--force")).toMatch(/status: +UNKNOWN\n/);
+  expect(await text("forms", "set-status", id, "ON_HOLD", "--force", "--yes")).toMatch(/status: +UNKNOWN\n/);
 });

@@ -124,7 +124,7 @@ describe("commands that read", () => {
         expect(await text("forms", "show", ...args), args.join(" ")).toContain(id);
       expect(await json("forms", "trail", publicId)).toEqual([]);
       expect(await json("emails", "list", "--form", publicId)).toEqual(page());
-      const declined = await json("forms", "set-status", publicId, "ACCEPTED", "--from", "SENT");
+      const declined = await json("forms", "set-status", publicId, "ACCEPTED", "--from", "SENT", "--yes");
       expect(declined).toMatchObject({ id, status: "ACCEPTED" });
       await services.db.pool.query("DELETE FROM forms WHERE id = $1", [id]);
     }

@@ -57,6 +57,6 @@ test("secrets status and reencrypt: a rotation is finished without a lost replay
 
   const last = asUser(await openTestServices(envWith(NEW)), userId);
   expect(await last.forms.create(body)).toEqual(created);
-  const erased = await run(NEW, "people", "erase", "guest@example.com", "--json");
+  const erased = await run(NEW, "people", "erase", "guest@example.com", "--yes", "--json");
   expect(JSON.parse(erased)).toMatchObject({ forms: 1, unreadable: 0 });
 });

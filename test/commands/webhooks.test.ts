@@ -68,7 +68,7 @@ describe("webhooks", () => {
     expect(rotated).toEqual({ id, secret: A_SECRET, previousSecretUntil: AN_INSTANT });
     expect(rotated.secret).not.toBe(secret);
     expect(await text("webhooks", "rotate-secret", id)).toMatch(/\n\nSave the secret now: it is not shown again\.\n$/);
-    expect(await json("webhooks", "delete", id)).toEqual(all);
+    expect(await json("webhooks", "delete", id, "--yes")).toEqual(all);
     expect(await failure("webhooks", "show", id)).toEqual([1, NO_ENDPOINT]);
   });
 

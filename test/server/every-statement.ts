@@ -8,6 +8,7 @@ import { keyAuthenticator } from "../../server/keys/authenticator.js";
 import { findUnknownTimeZones } from "../../server/listings/timezones.js";
 import { readActivity } from "../../server/outbox/activity.js";
 import { readDeliveryFigures, readEmailFigures } from "../../server/outbox/figures.js";
+import { announceSecrets } from "../../server/secrets/uses.js";
 import { actAs } from "../../server/users/store.js";
 import { startWorker } from "../../server/worker.js";
 import { readAllPages } from "../support/bulk.js";
@@ -98,6 +99,8 @@ export async function callProcedures(
   await operator.users.find({ user: email });
   await operator.users.list({});
   await operator.find.byText({ text: listingId });
+  await operator.secrets.outdated({});
+  await operator.people.eraseUser({ id: userId, dryRun: true });
   await operator.find.form({ form: form.id });
   for (const role of ["READER", "WRITER", "READER"] as const) {
     await operator.members.set({ listingId, userId: memberId, role });
@@ -234,6 +237,7 @@ export async function runBackgroundWork(services: Services, { userId, listingIds
     sent.push(to);
     return null;
   };
+  await announceSecrets(services).stop();
   const worker = await startWorker(services, log, { mailer: { send } });
   await vi.waitFor(() => expect(sent).not.toEqual([]), WORKER_TIMEOUT);
   const happened = async () => [...(await readActivity(db)).keys()];

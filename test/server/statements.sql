@@ -4,6 +4,12 @@ INSERT INTO worker_activity AS known (name, count, last_at)
 SELECT name, count, now() FROM (SELECT * FROM unnest($1::text[], $2::bigint[]) ORDER BY 1) AS added (name, count)
 ON CONFLICT (name) DO UPDATE SET count = known.count + excluded.count, last_at = excluded.last_at
 
+-- announce-secrets
+-- reads: secret_uses whole
+WITH ended AS (DELETE FROM secret_uses WHERE last_at < now() - interval '1 hour')
+INSERT INTO secret_uses (process_id, secrets, last_at) VALUES ($1::uuid, $2::text[], now())
+ON CONFLICT (process_id) DO UPDATE SET last_at = excluded.last_at
+
 -- any-form
 -- reads: forms by index
 SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt", f.guest_email IS NOT NULL AS "hasGuestEmail" FROM forms f WHERE f.id = $1::uuid
@@ -22,7 +28,8 @@ FROM unnest($4::uuid[], $6::jsonb[]) AS entry (subject_id, details)
 -- reads: api_keys by index, audit_entries by index
 SELECT e.id::text, e.at, e.actor, e.actor_id AS "actorId", e.actor_name AS "actorName", e.action, e.subject_id AS "subjectId",
   e.correlation_id AS "correlationId", e.details,
-  CASE e.actor WHEN 'user' THEN e.actor_id WHEN 'key' THEN k.user_id END AS "userId"
+  CASE e.actor WHEN 'user' THEN e.actor_id WHEN 'key' THEN k.user_id END AS "userId",
+  CASE WHEN e.action LIKE 'key.%' THEN (SELECT subject.prefix FROM api_keys subject WHERE subject.id = e.subject_id) END AS "keyPrefix"
 FROM audit_entries e LEFT JOIN api_keys k ON e.actor = 'key' AND k.id = e.actor_id WHERE e.correlation_id = $1::uuid ORDER BY e.id
 
 -- audit-of-subject
@@ -35,7 +42,8 @@ SELECT entry.* FROM (
   
 SELECT e.id::text, e.at, e.actor, e.actor_id AS "actorId", e.actor_name AS "actorName", e.action, e.subject_id AS "subjectId",
   e.correlation_id AS "correlationId", e.details,
-  CASE e.actor WHEN 'user' THEN e.actor_id WHEN 'key' THEN k.user_id END AS "userId"
+  CASE e.actor WHEN 'user' THEN e.actor_id WHEN 'key' THEN k.user_id END AS "userId",
+  CASE WHEN e.action LIKE 'key.%' THEN (SELECT subject.prefix FROM api_keys subject WHERE subject.id = e.subject_id) END AS "keyPrefix"
 FROM audit_entries e LEFT JOIN api_keys k ON e.actor = 'key' AND k.id = e.actor_id WHERE e.subject_id = subject.id AND e.id < $2::bigint ORDER BY e.id DESC LIMIT $3::int
 ) entry
 ORDER BY entry.id::bigint DESC LIMIT $3::int
@@ -1461,6 +1469,22 @@ WHERE k.user_id = $4::uuid AND (k.created_at, k.id) > ($1::timestamptz, $2::uuid
 ORDER BY k.created_at, k.id
 LIMIT $3::int
 
+-- plan-user-erasure
+-- reads: api_keys by index, memberships by index, memberships whole
+SELECT (SELECT count(*)::int FROM api_keys WHERE user_id = $1::uuid AND revoked_at IS NULL) AS "revokedKeys",
+  (SELECT count(*)::int FROM memberships WHERE user_id = $1::uuid) AS "removedMemberships",
+  ARRAY(
+    SELECT m.listing_id::text FROM memberships m
+    WHERE m.user_id = $1::uuid AND NOT EXISTS (
+      SELECT FROM memberships o WHERE o.listing_id = m.listing_id AND o.role = 'OWNER' AND o.user_id <> m.user_id)
+    ORDER BY 1) AS "listingsWithoutOwner"
+
+-- processes-without-secret
+-- reads: secret_uses whole
+SELECT secrets, max(last_at) AS "lastAt" FROM secret_uses
+WHERE last_at > now() - interval '60 seconds' AND $1 <> ALL(secrets)
+GROUP BY secrets ORDER BY secrets
+
 -- read-activity
 -- reads: worker_activity
 SELECT name, count::float8, extract(epoch FROM last_at)::float8 AS "lastAt",
@@ -1877,6 +1901,10 @@ SELECT id FROM users WHERE lower(email COLLATE "C") = $1
 -- users-of-file
 -- reads: users by index
 SELECT t.id, t.external_id AS "externalId", t.email AS "email", t.name AS "name" FROM users t WHERE (t.external_id = ANY ($1::text[]) OR t.id = ANY ($2::uuid[]) OR lower(t.email COLLATE "C") = ANY ($3::text[])) AND t.email <> t.id || '@erased.invalid'
+
+-- withdraw-secrets
+-- reads: secret_uses whole
+DELETE FROM secret_uses WHERE process_id = $1::uuid
 
 -- worker-start
 -- reads: nothing

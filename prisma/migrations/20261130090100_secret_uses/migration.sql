@@ -2,8 +2,9 @@
 
 -- Which secrets the processes that run now have.
 CREATE TABLE "secret_uses" (
-    "secrets" TEXT NOT NULL,
+    "process_id" UUID NOT NULL,
+    "secrets" TEXT[],
     "last_at" TIMESTAMPTZ(3) NOT NULL,
 
-    CONSTRAINT "secret_uses_pkey" PRIMARY KEY ("secrets")
+    CONSTRAINT "secret_uses_pkey" PRIMARY KEY ("process_id")
 );
