@@ -1,4 +1,4 @@
-import { MAX_LIMIT } from "../../server/constants.js";
+import { MAX_LIMIT, UNDELIVERED_EMAIL_STATES } from "../../server/constants.js";
 import type { FormV1 } from "../../server/forms/schema.js";
 import { CANCELLED, KNOWN_STATUSES, nextStatuses } from "../../server/forms/status.js";
 import { command, noun } from "../cli/command.js";
@@ -50,10 +50,20 @@ export const forms = noun("guest-registration forms", {
         "only forms with check-in on this day in the listing's time zone, such as 2027-07-01",
         TEXT,
       ),
+      arrivesWithinDays: option(
+        "--arriving <days>",
+        "only forms of guests who arrive within so many days and have not registered",
+        WHOLE_NUMBER,
+      ),
+      emailState: option(
+        "--email <state>",
+        "only forms whose last invitation is in this state",
+        oneOf(UNDELIVERED_EMAIL_STATES),
+      ),
     },
-    examples: ["guest-forms forms list --listing loft-1 --check-in 2027-07-01"],
+    examples: ["guest-forms forms list --listing loft-1 --check-in 2027-07-01", "guest-forms forms list --arriving 3"],
     call: ({ forms }, input) => forms.listAll(input),
-    columns: FORM_COLUMNS,
+    columns: [...FORM_COLUMNS, ["email", ({ emailState }) => emailState]],
     none: "There are no forms.",
   }),
   show: command({

@@ -42,8 +42,9 @@ const PLAN = `
     (SELECT count(*)::int FROM memberships WHERE user_id = $1::uuid) AS "removedMemberships",
     ARRAY(
       SELECT m.listing_id::text FROM memberships m
-      WHERE m.user_id = $1::uuid AND NOT EXISTS (
-        SELECT FROM memberships o WHERE o.listing_id = m.listing_id AND o.role = 'OWNER' AND o.user_id <> m.user_id)
+      WHERE m.user_id = $1::uuid AND (
+        SELECT count(*) FROM memberships o
+        WHERE o.listing_id = m.listing_id AND o.role = 'OWNER' AND o.user_id <> m.user_id) = 0
       ORDER BY 1) AS "listingsWithoutOwner"`;
 
 async function planErasure({ services }: OperatorContext, id: string): Promise<z.output<typeof erasedUser>> {

@@ -1,8 +1,9 @@
 import { z } from "zod";
+import { EMAIL_STATES, UNDELIVERED_EMAIL_STATES } from "../constants.js";
 import { expected } from "../errors.js";
 import { operatorListing } from "../listings/schema.js";
-import { cursor, limit } from "../resources/paging.js";
-import { count, day, publicId, resourceId, uuid } from "../values.js";
+import { cursor, limit, nextCursor } from "../resources/paging.js";
+import { count, day, publicId, resourceId, uncoerced, uuid } from "../values.js";
 import { formV1, knownStatus } from "./schema.js";
 import { STATUS_RULE } from "./status.js";
 
@@ -37,6 +38,15 @@ export const guestForm = z.object({
 
 export type GuestForm = z.infer<typeof guestForm>;
 
+/** A form in an operator's list. `emailState`: of its last invitation; null without one. */
+const listedForm = formV1.extend({ emailState: z.enum(EMAIL_STATES).nullable() });
+
+export type OperatorListItem = z.infer<typeof listedForm>;
+
+export const listedFormPage = z.object({ items: z.array(listedForm), nextCursor });
+
+const MAX_ARRIVAL_DAYS = 60;
+
 export const listAllInput = z.strictObject({
   limit,
   cursor,
@@ -45,6 +55,17 @@ export const listAllInput = z.strictObject({
   status: knownStatus.optional(),
   /** Only forms whose check-in is on this day in the time zone of their listing. */
   checkInDay: day.optional(),
+  /** Only forms that are SENT and whose check-in is in this many days from now at most. */
+  arrivesWithinDays: uncoerced(
+    z
+      .int("must be an integer")
+      .min(1, "must be at least 1")
+      .max(MAX_ARRIVAL_DAYS, `must be at most ${MAX_ARRIVAL_DAYS}`),
+  ).optional(),
+  /** Only forms whose last invitation is in this state. */
+  emailState: z
+    .enum(UNDELIVERED_EMAIL_STATES, { error: expected(`one of ${UNDELIVERED_EMAIL_STATES.join(", ")}`) })
+    .optional(),
 });
 
 const partyField = count(0).nullish();

@@ -17,6 +17,9 @@ const TYPES = {
   checkInFrom: "timestamptz",
   checkInTo: "timestamptz",
   checkInDay: "date",
+  /** State of the last invitation. */
+  emailState: "text",
+  arrivesWithinDays: "int",
   /** Lower-case names of the time zones that the database knows. */
   timeZones: "text[]",
   /** More rows than a table has. */

@@ -1,6 +1,7 @@
 import { GRANTS_SCOPE } from "../access/scope.js";
 import { NONE_IN_FLIGHT } from "../database/in-flight-creates.js";
 import { ON_PRIMARY } from "../database/primary.js";
+import { INVITATION } from "../outbox/enqueue.js";
 import { type Builder, buildStatement, FILTERED_COLUMNS, ifGiven, matches, type ORDERS } from "./list-builder.js";
 import { FORM_COLUMNS, type FormRow, UPDATED_AT } from "./queries.js";
 
@@ -225,9 +226,36 @@ const onDay: Source = (builder) => {
     WHERE (f.check_in_date AT TIME ZONE CASE
           WHEN lower(l.timezone) IN (SELECT unnest(${$("timeZones")})) THEN l.timezone ELSE 'UTC'
         END)::date = ${$("checkInDay")}
-      AND ${after("f.created_at", "f.id")}
-      AND ${ifGiven(builder, "status", "f.status =")} AND ${ifGiven(builder, "listingId", "f.listing_id =")}
-      AND ${inScopeIfGiven(builder, "f.listing_id")}`;
+      AND (${$("arrivesWithinDays")} IS NULL OR (f.status = 'SENT' AND ${arrivesSoon(builder)}))
+      AND ${matchesOperator(builder)} AND ${after("f.created_at", "f.id")}`;
+};
+
+/** The check-in is in this many days from now at most. */
+const arrivesSoon = ({ $ }: Builder) =>
+  `f.check_in_date >= now() AND f.check_in_date < now() + make_interval(days => ${$("arrivesWithinDays")})`;
+
+const LAST_EMAIL_STATE = `(
+          SELECT n.state::text FROM emails n WHERE n.form_id = f.id AND n.kind = '${INVITATION}' ORDER BY n.id DESC LIMIT 1)`;
+
+const matchesOperator = (builder: Builder) => `${ifGiven(builder, "status", "f.status =")}
+      AND ${ifGiven(builder, "listingId", "f.listing_id =")} AND ${inScopeIfGiven(builder, "f.listing_id")}
+      AND ${ifGiven(builder, "emailState", `${LAST_EMAIL_STATE} =`)}`;
+
+const arriving: Source = (builder) => `
+    SELECT f.created_at, f.id
+    FROM ${range(builder, `SELECT * FROM forms f WHERE ${arrivesSoon(builder)}`, "ORDER BY f.check_in_date")} f
+    WHERE f.status = 'SENT' AND ${matchesOperator(builder)} AND ${builder.after("f.created_at", "f.id")}`;
+
+/** Forms whose last invitation is in a state, except `sent`, which most are in. */
+const withEmailState: Source = (builder) => {
+  const { $, after } = builder;
+  const emails = `SELECT * FROM emails n
+      WHERE n.state = ${$("emailState")}::"EmailState" AND n.state <> 'sent' AND n.form_id IS NOT NULL`;
+  return `
+    SELECT DISTINCT f.created_at, f.id
+    FROM ${range(builder, emails, "ORDER BY n.created_at, n.id")} n
+    CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = n.form_id LIMIT 1) f
+    WHERE ${matchesOperator(builder)} AND ${after("f.created_at", "f.id")}`;
 };
 
 /** All forms or a user's, newest first, for the operator. */
@@ -249,6 +277,8 @@ export const NEWEST = {
     }),
   ),
   onDay: newest("newest-forms-on-day", onDay),
+  arriving: newest("newest-forms-arriving", arriving),
+  withEmailState: newest("newest-forms-with-email-state", withEmailState),
 };
 
 export const FEW_OF_NEWEST = findFew("few-newest-forms", "newest first");

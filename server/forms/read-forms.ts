@@ -1,7 +1,9 @@
 import type { Call, GuestPageContext, ScopedContext, Services } from "../access/context.js";
 import { membershipInScope } from "../access/scope.js";
+import type { Sql } from "../database/db.js";
 import { ON_PRIMARY } from "../database/primary.js";
 import { notFound } from "../errors.js";
+import { INVITATION } from "../outbox/enqueue.js";
 import { type Page, readPage } from "../resources/paging.js";
 import { snakeCase } from "../resources/resource.js";
 import {
@@ -10,6 +12,7 @@ import {
   guestForm,
   type listAllInput,
   type OperatorForm,
+  type OperatorListItem,
 } from "./in-app-schema.js";
 import { FORM_COLUMNS, type FormRow, projectForm } from "./queries.js";
 import { type FormV1, filtersOf, type getInput, type listInput } from "./schema.js";
@@ -82,13 +85,31 @@ export async function getFormByPublicId({
   return { form: projectForm(found, settings), listing, privacyUrl: settings.EMAIL_PRIVACY_URL ?? null };
 }
 
-export function listAllForms({ ctx, input }: Call<typeof listAllInput>): Promise<Page<FormV1>> {
+const EMAIL_STATES = `
+  SELECT DISTINCT ON (n.form_id) n.form_id::text AS "formId", n.state
+  FROM emails n WHERE n.form_id = ANY($1::uuid[]) AND n.kind = '${INVITATION}' ORDER BY n.form_id, n.id DESC`;
+
+type EmailState = OperatorListItem["emailState"];
+
+async function readEmailStates(sql: Sql, ids: string[]): Promise<Map<string, EmailState>> {
+  const rows = await sql.query<{ formId: string; state: EmailState }>("email-states-of-forms", EMAIL_STATES, [ids]);
+  return new Map(rows.map(({ formId, state }) => [formId, state]));
+}
+
+export function listAllForms({ ctx, input }: Call<typeof listAllInput>): Promise<Page<OperatorListItem>> {
   const { db, settings } = ctx.services;
   const { limit: _limit, cursor: _cursor, ...filters } = input;
   return readPage(ctx, input, {
-    identity: { list: "all forms", filters },
+    identity: { list: "all forms", filters: { ...filters, arrivesWithinDays: filters.arrivesWithinDays?.toString() } },
     order: "newest first",
-    read: (page) => selectNewestForms(db, page, filters),
-    project: (row) => projectForm(row, settings),
+    async read(page) {
+      const rows = await selectNewestForms(db, page, filters);
+      const states = await readEmailStates(
+        db,
+        rows.map(({ id }) => id),
+      );
+      return rows.map((row) => ({ ...row, emailState: states.get(row.id) ?? null }));
+    },
+    project: (row) => ({ ...projectForm(row, settings), emailState: row.emailState }),
   });
 }

@@ -164,9 +164,9 @@ export const formsRouter = router({
 
   /**
    * All forms, newest first, or those on one listing, in one user's scope, in one status, with check-in on one day in the
-   * listing's time zone. Operator. Errors: INVALID_CURSOR, VALIDATION_ERROR.
+   * listing's time zone, with arrivals of guests who have not registered, or with their last invitation in one state. Operator. Errors: INVALID_CURSOR, VALIDATION_ERROR.
    */
-  listAll: operatorProcedure.input(inApp.listAllInput).output(schema.formPage).query(listAllForms),
+  listAll: operatorProcedure.input(inApp.listAllInput).output(inApp.listedFormPage).query(listAllForms),
 
   /**
    * Sets a form's status. A user may only move a form in scope to the next stage, or cancel it (gateway/docs/contract.md#status). The

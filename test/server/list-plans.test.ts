@@ -34,6 +34,7 @@ beforeAll(async () => {
       listingId: listingIds[0] ?? "",
     },
     ...{ status: "SENT", externalId: "ab", updatedSince: "2026-01-01T00:00:00Z", checkInDay: "2026-01-02" },
+    ...{ emailState: "failed", arrivesWithinDays: 3 },
     ...{ checkInFrom: "2026-01-01T00:00:00Z", checkInTo: "2027-01-01T00:00:00Z", timeZones: ["utc", "europe/berlin"] },
   };
 });
@@ -59,6 +60,9 @@ const INDEXES = {
     onListing: ["forms_listing_"],
     byListing: ["forms_listing_"],
     onDay: ["forms_check_in_date_idx"],
+    arriving: ["forms_check_in_date_idx"],
+    // There are no emails here: query-plans.test.ts examines it.
+    withEmailState: [] as string[],
   } satisfies Record<keyof typeof NEWEST, string[]>,
 };
 

@@ -5,7 +5,7 @@ SELECT name, count, now() FROM (SELECT * FROM unnest($1::text[], $2::bigint[]) O
 ON CONFLICT (name) DO UPDATE SET count = known.count + excluded.count, last_at = excluded.last_at
 
 -- announce-secrets
--- reads: secret_uses whole
+-- reads: secret_uses
 WITH ended AS (DELETE FROM secret_uses WHERE last_at < now() - interval '1 hour')
 INSERT INTO secret_uses (process_id, secrets, last_at) VALUES ($1::uuid, $2::text[], now())
 ON CONFLICT (process_id) DO UPDATE SET last_at = excluded.last_at
@@ -357,6 +357,11 @@ SELECT state, count(*)::int AS count,
   count(*) FILTER (WHERE state = 'running' AND heartbeat_at < now() - make_interval(secs => $2))::int AS stale,
   coalesce(extract(epoch FROM now() - min(next_attempt_at)), 0)::float8 AS wait
 FROM emails WHERE state <> 'sent' GROUP BY state
+
+-- email-states-of-forms
+-- reads: emails by index
+SELECT DISTINCT ON (n.form_id) n.form_id::text AS "formId", n.state
+FROM emails n WHERE n.form_id = ANY($1::uuid[]) AND n.kind = 'invitation' ORDER BY n.form_id, n.id DESC
 
 -- emails-of-message
 -- reads: emails by index, forms by index
@@ -1300,6 +1305,23 @@ CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
 WHERE /* on the primary */ true
 ORDER BY page.created_at DESC, page.id DESC
 
+-- newest-forms-arriving
+-- reads: emails by index, forms by index, memberships by index
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt"
+FROM (
+  SELECT f.created_at, f.id
+  FROM (SELECT * FROM forms f WHERE f.check_in_date >= now() AND f.check_in_date < now() + make_interval(days => $1::int) ORDER BY f.check_in_date LIMIT $2::bigint) f
+  WHERE f.status = 'SENT' AND ($3::text IS NULL OR f.status = $3::text)
+    AND ($4::uuid IS NULL OR f.listing_id = $4::uuid) AND ($5::uuid IS NULL OR EXISTS (
+      SELECT m.listing_id FROM memberships m WHERE m.user_id = $5::uuid AND grants_scope(m.role) AND m.listing_id = f.listing_id))
+    AND ($6::text IS NULL OR (
+        SELECT n.state::text FROM emails n WHERE n.form_id = f.id AND n.kind = 'invitation' ORDER BY n.id DESC LIMIT 1) = $6::text) AND (f.created_at, f.id) < ($7::timestamptz, $8::uuid)
+  ORDER BY created_at DESC, id DESC LIMIT $9::int
+) page
+CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
+WHERE /* on the primary */ true
+ORDER BY page.created_at DESC, page.id DESC
+
 -- newest-forms-by-listing
 -- reads: forms by index, memberships by index
 SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt"
@@ -1352,7 +1374,7 @@ WHERE /* on the primary */ true
 ORDER BY page.created_at DESC, page.id DESC
 
 -- newest-forms-on-day
--- reads: forms by index, listings by index, memberships by index
+-- reads: emails by index, forms by index, listings by index, memberships by index
 SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt"
 FROM (
   SELECT f.created_at, f.id
@@ -1362,11 +1384,13 @@ FROM (
   WHERE (f.check_in_date AT TIME ZONE CASE
         WHEN lower(l.timezone) IN (SELECT unnest($3::text[])) THEN l.timezone ELSE 'UTC'
       END)::date = $1::date
-    AND (f.created_at, f.id) < ($4::timestamptz, $5::uuid)
-    AND ($6::text IS NULL OR f.status = $6::text) AND ($7::uuid IS NULL OR f.listing_id = $7::uuid)
-    AND ($8::uuid IS NULL OR EXISTS (
-      SELECT m.listing_id FROM memberships m WHERE m.user_id = $8::uuid AND grants_scope(m.role) AND m.listing_id = f.listing_id))
-  ORDER BY created_at DESC, id DESC LIMIT $9::int
+    AND ($4::int IS NULL OR (f.status = 'SENT' AND f.check_in_date >= now() AND f.check_in_date < now() + make_interval(days => $4::int)))
+    AND ($5::text IS NULL OR f.status = $5::text)
+    AND ($6::uuid IS NULL OR f.listing_id = $6::uuid) AND ($7::uuid IS NULL OR EXISTS (
+      SELECT m.listing_id FROM memberships m WHERE m.user_id = $7::uuid AND grants_scope(m.role) AND m.listing_id = f.listing_id))
+    AND ($8::text IS NULL OR (
+        SELECT n.state::text FROM emails n WHERE n.form_id = f.id AND n.kind = 'invitation' ORDER BY n.id DESC LIMIT 1) = $8::text) AND (f.created_at, f.id) < ($9::timestamptz, $10::uuid)
+  ORDER BY created_at DESC, id DESC LIMIT $11::int
 ) page
 CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
 WHERE /* on the primary */ true
@@ -1390,6 +1414,25 @@ FROM (
     ORDER BY f.created_at DESC, f.id DESC LIMIT $11::int
   ) first
   ORDER BY created_at DESC, id DESC LIMIT $11::int
+) page
+CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
+WHERE /* on the primary */ true
+ORDER BY page.created_at DESC, page.id DESC
+
+-- newest-forms-with-email-state
+-- reads: emails by index, forms by index, memberships by index
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt"
+FROM (
+  SELECT DISTINCT f.created_at, f.id
+  FROM (SELECT * FROM emails n
+    WHERE n.state = $1::text::"EmailState" AND n.state <> 'sent' AND n.form_id IS NOT NULL ORDER BY n.created_at, n.id LIMIT $2::bigint) n
+  CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = n.form_id LIMIT 1) f
+  WHERE ($3::text IS NULL OR f.status = $3::text)
+    AND ($4::uuid IS NULL OR f.listing_id = $4::uuid) AND ($5::uuid IS NULL OR EXISTS (
+      SELECT m.listing_id FROM memberships m WHERE m.user_id = $5::uuid AND grants_scope(m.role) AND m.listing_id = f.listing_id))
+    AND ($1::text IS NULL OR (
+        SELECT n.state::text FROM emails n WHERE n.form_id = f.id AND n.kind = 'invitation' ORDER BY n.id DESC LIMIT 1) = $1::text) AND (f.created_at, f.id) < ($6::timestamptz, $7::uuid)
+  ORDER BY created_at DESC, id DESC LIMIT $8::int
 ) page
 CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
 WHERE /* on the primary */ true
@@ -1470,17 +1513,18 @@ ORDER BY k.created_at, k.id
 LIMIT $3::int
 
 -- plan-user-erasure
--- reads: api_keys by index, memberships by index, memberships whole
+-- reads: api_keys by index, memberships by index
 SELECT (SELECT count(*)::int FROM api_keys WHERE user_id = $1::uuid AND revoked_at IS NULL) AS "revokedKeys",
   (SELECT count(*)::int FROM memberships WHERE user_id = $1::uuid) AS "removedMemberships",
   ARRAY(
     SELECT m.listing_id::text FROM memberships m
-    WHERE m.user_id = $1::uuid AND NOT EXISTS (
-      SELECT FROM memberships o WHERE o.listing_id = m.listing_id AND o.role = 'OWNER' AND o.user_id <> m.user_id)
+    WHERE m.user_id = $1::uuid AND (
+      SELECT count(*) FROM memberships o
+      WHERE o.listing_id = m.listing_id AND o.role = 'OWNER' AND o.user_id <> m.user_id) = 0
     ORDER BY 1) AS "listingsWithoutOwner"
 
 -- processes-without-secret
--- reads: secret_uses whole
+-- reads: secret_uses
 SELECT secrets, max(last_at) AS "lastAt" FROM secret_uses
 WHERE last_at > now() - interval '60 seconds' AND $1 <> ALL(secrets)
 GROUP BY secrets ORDER BY secrets
@@ -1903,7 +1947,7 @@ SELECT id FROM users WHERE lower(email COLLATE "C") = $1
 SELECT t.id, t.external_id AS "externalId", t.email AS "email", t.name AS "name" FROM users t WHERE (t.external_id = ANY ($1::text[]) OR t.id = ANY ($2::uuid[]) OR lower(t.email COLLATE "C") = ANY ($3::text[])) AND t.email <> t.id || '@erased.invalid'
 
 -- withdraw-secrets
--- reads: secret_uses whole
+-- reads: secret_uses
 DELETE FROM secret_uses WHERE process_id = $1::uuid
 
 -- worker-start

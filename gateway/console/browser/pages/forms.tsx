@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
+import { UNDELIVERED_EMAIL_STATES } from "../../../../server/constants.js";
 import { CANCELLED, KNOWN_STATUSES, nextStatuses, STATUS_MEANINGS } from "../../../../server/forms/status.js";
 import { core, type Outputs } from "../core.js";
 import { Badge, FormLink, ListingLink, Time, UserLink } from "../parts/cells.js";
@@ -10,7 +11,9 @@ import { Facts, Loaded, Page, Section } from "../parts/page.js";
 import { type Email, EmailState, Timeline } from "../parts/timeline.js";
 import { useRead } from "../queries.js";
 
-export const FORM_COLUMNS: Columns<Outputs["forms"]["listAll"]["items"][number]> = {
+type PublicForm = Omit<Outputs["forms"]["getAny"], "hasGuestEmail">;
+
+export const FORM_COLUMNS: Columns<PublicForm> = {
   Form: ({ id }) => <FormLink id={id} />,
   Status: ({ status }) => <Badge text={status} />,
   Listing: ({ listingId }) => <ListingLink id={listingId} />,
@@ -19,9 +22,19 @@ export const FORM_COLUMNS: Columns<Outputs["forms"]["listAll"]["items"][number]>
   Created: ({ createdAt }) => <Time at={createdAt} />,
 };
 
+const COLUMNS: Columns<Outputs["forms"]["listAll"]["items"][number]> = {
+  ...FORM_COLUMNS,
+  Email: ({ emailState }) => emailState && <Badge text={emailState} />,
+};
+
+const ARRIVALS = [1, 3, 7].map((days) => [`${days}`, days === 1 ? "Within a day" : `Within ${days} days`] as const);
+const STATES = UNDELIVERED_EMAIL_STATES.map((state) => [state, state] as const);
+
 const FILTERS: Filter[] = [
   { name: "status", label: "Status", options: [["", "All"], ...KNOWN_STATUSES.map((one) => [one, one] as const)] },
   { name: "checkInDay", label: "Check-in on", type: "date" },
+  { name: "arrivesWithinDays", label: "Arrives, and has not registered", options: [["", "All"], ...ARRIVALS] },
+  { name: "emailState", label: "Email", options: [["", "All"], ...STATES] },
   { name: "listingId", label: "Listing’s id or external id", find: findListingId },
   { name: "userId", label: "User’s email address or id", find: findUserId },
 ];
@@ -31,8 +44,14 @@ export const FormsPage = () => (
     title="Forms"
     filters={FILTERS}
     caption="Forms, newest first"
-    read={(given, page) => core.forms.listAll.query({ ...given, ...page })}
-    columns={FORM_COLUMNS}
+    read={({ arrivesWithinDays, ...given }, page) =>
+      core.forms.listAll.query({
+        ...(given as object),
+        ...(arrivesWithinDays && { arrivesWithinDays: Number(arrivesWithinDays) }),
+        ...page,
+      })
+    }
+    columns={COLUMNS}
     empty="No form matches. To open a form by its id, or by the guest’s link, use Find at the top."
   >
     {({ listingId, userId }) => (
