@@ -163,6 +163,10 @@ export const settingsSchema = z.object({
   RETENTION_DAYS: integer(0, 36_500, 90).describe(
     "Days after check-out until the worker erases a form's email address; it checks hourly. 0: never.",
   ),
+  FORM_RETENTION_DAYS: integer(0, 36_500, 0).describe(
+    "Days after check-out until the worker deletes a form, with everything about it except its audit entries; it checks " +
+      "hourly. 0: never.",
+  ),
   AUDIT_RETENTION_DAYS: integer(0, 36_500, 730).describe(
     "Days until the worker deletes an entry of the audit trail; it checks hourly. 0: never.",
   ),

@@ -4,13 +4,22 @@ import { withAdvice } from "./database/writes.js";
 import { EMAIL_EXPIRY } from "./emails/expiry.js";
 import { EMAIL_RETENTION } from "./emails/retention.js";
 import { eraseDueEmails } from "./erasure/erase.js";
-import { IDEMPOTENCY_KEY_RETENTION } from "./forms/retention.js";
+import { FORM_RETENTION, IDEMPOTENCY_KEY_RETENTION, UNDATED_FORM_RETENTION } from "./forms/retention.js";
 import type { Job } from "./outbox/jobs.js";
 import { deletePast } from "./outbox/retention.js";
 import { DELIVERY_EXPIRY } from "./webhooks/expiry.js";
 import { SENT_RETENTION, UNSENT_RETENTION } from "./webhooks/retention.js";
 
-const RETENTIONS = [AUDIT_RETENTION, EMAIL_RETENTION, SENT_RETENTION, UNSENT_RETENTION, IDEMPOTENCY_KEY_RETENTION];
+// Forms come last: what is past its own retention is not deleted with them.
+const RETENTIONS = [
+  AUDIT_RETENTION,
+  EMAIL_RETENTION,
+  SENT_RETENTION,
+  UNSENT_RETENTION,
+  IDEMPOTENCY_KEY_RETENTION,
+  FORM_RETENTION,
+  UNDATED_FORM_RETENTION,
+];
 
 /**
  * Erases addresses that are due, and deletes rows past their retention. What fails for one kind does not keep it from the others; then

@@ -66,6 +66,13 @@ export const CHECKS = {
     );
   },
 
+  retention: ({ settings: { FORM_RETENTION_DAYS: days } }) =>
+    ok(
+      days === 0
+        ? "FORM_RETENTION_DAYS is 0: forms are kept."
+        : `Workers delete forms ${days} ${days === 1 ? "day" : "days"} after check-out.`,
+    ),
+
   async "email templates"({ settings }) {
     const { languages } = await loadTemplates(settings);
     return ok(`Invitations can be sent in ${languages.join(", ")}.`);

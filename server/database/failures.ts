@@ -16,9 +16,10 @@ export class Conflict extends Error {
 /** An AbortSignal, or any object that throws once no further work may start. */
 export type StopSignal = Pick<AbortSignal, "throwIfAborted">;
 
-// Serialization failures, deadlocks, and unique violations of concurrent equal creates, imports and users, which a retry resolves.
+// Serialization failures, deadlocks, unique violations of concurrent equal creates, imports and users, and a replay whose form is
+// past its retention and was just deleted, which a retry resolves.
 const CONFLICT =
-  /^(40001|40P01|creations_holder_id_current_fingerprint_key|idempotency_keys_pkey|(users|listings)_external_id_key|users_email_lower_key)$/;
+  /^(40001|40P01|creations_holder_id_current_fingerprint_key|idempotency_keys_(pkey|form_id_fkey)|(users|listings)_external_id_key|users_email_lower_key)$/;
 // Lost or refused connections, exhausted resources, operator intervention, standbys, statement and lock timeouts, and what keeps
 // the database from being written; socket errors of the operating system.
 const UNAVAILABLE =

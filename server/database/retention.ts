@@ -1,7 +1,7 @@
 import { RETENTION } from "../../prisma/advisory-locks.js";
 
 /** Tables whose rows the worker deletes some time after their use. */
-export const RETENTION_TABLES = ["audit_entries", "emails", "webhook_deliveries", "idempotency_keys"] as const;
+export const RETENTION_TABLES = ["audit_entries", "emails", "webhook_deliveries", "idempotency_keys", "forms"] as const;
 
 /** Rows per batch: few enough to be read at random positions of a slow disk within the statement timeout. */
 export const BATCH_ROWS = 500;
@@ -17,9 +17,16 @@ export interface Retention {
   /** Names the statement. */
   statement: string;
   /** A setting, or a number of days that is the same for everybody. */
-  days: "AUDIT_RETENTION_DAYS" | "EMAIL_RETENTION_DAYS" | "IDEMPOTENCY_KEY_RETENTION_DAYS" | number;
+  days:
+    | "AUDIT_RETENTION_DAYS"
+    | "EMAIL_RETENTION_DAYS"
+    | "FORM_RETENTION_DAYS"
+    | "IDEMPOTENCY_KEY_RETENTION_DAYS"
+    | number;
   /** Position before all rows. */
   start: string;
   /** Reads a batch from the position $2 on: `ctid`, `position`, and whether the row `is_due`. */
   batch: string;
+  /** Further CTEs, over the deleted rows `gone`. */
+  also?: string;
 }

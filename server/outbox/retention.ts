@@ -7,15 +7,15 @@ import { addCounts } from "./activity.js";
 const PAUSE_FACTOR = 3;
 
 // One short statement, so it locks its rows for milliseconds, and a worker that is killed leaves a batch complete or not begun.
-const deleteBatch = ({ table, batch }: Retention) => `
+const deleteBatch = ({ table, batch, also = "" }: Retention) => `
   WITH batch AS MATERIALIZED (${batch}), gone AS (
-    DELETE FROM ${table} WHERE ctid = ANY (ARRAY(SELECT ctid FROM batch WHERE is_due)) RETURNING true
-  ), counted AS (${addCounts(`SELECT 'deleted.${table}', count(*) FROM gone HAVING count(*) > 0`)})
-  SELECT (SELECT count(*) FROM gone)::int AS rows, max(position)::text AS last FROM batch`;
+    DELETE FROM ${table} WHERE ctid = ANY (ARRAY(SELECT ctid FROM batch WHERE is_due)) RETURNING *
+  ), counted AS (${addCounts(`SELECT 'deleted.${table}', count(*) FROM gone HAVING count(*) > 0`)})${also}
+  SELECT (SELECT count(*) FROM gone)::int AS rows, max(position) FILTER (WHERE is_due)::text AS last FROM batch`;
 
 interface Batch {
   rows: number;
-  /** Null if the batch is empty. */
+  /** Null if no row of the batch is due. */
   last: string | null;
 }
 

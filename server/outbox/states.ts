@@ -33,6 +33,16 @@ const BOTH: Line[] = [
   ["running", "failed", "release-*", "heartbeats.ts", "its workers became stale too often"],
 ];
 
+/** Only what has ended is deleted with its form. */
+const deletedWithForm = (states: string): Line[] =>
+  ["delete-old-forms", "delete-old-undated-forms"].map((statement) => [
+    states,
+    "deleted",
+    statement,
+    "../forms/retention.ts",
+    "its form is past its retention",
+  ]);
+
 const EMAILS: Line[] = [
   ["inserted", "waiting", "insert-form", "../forms/queries.ts", "a form is created with an address"],
   ["inserted", "waiting", "enqueue-invitation", "../emails/store.ts", "an operator sends the invitation again"],
@@ -65,6 +75,7 @@ const EMAILS: Line[] = [
     "../emails/retention.ts",
     "it is past its retention",
   ],
+  ...deletedWithForm("failed bounced sent expired dismissed"),
 ];
 
 const DELIVERIES: Line[] = [
@@ -92,6 +103,7 @@ const DELIVERIES: Line[] = [
   ],
   ["sent", "deleted", "delete-old-sent-deliveries", "../webhooks/retention.ts", "it is past its retention"],
   ["failed expired out_of_scope", "deleted", "delete-old-unsent-deliveries", "../webhooks/retention.ts", "the same"],
+  ...deletedWithForm("failed sent expired out_of_scope"),
 ];
 
 const toMoves = (table: OutboxTable, lines: Line[]): Move[] =>

@@ -57,6 +57,7 @@ describe("guest-forms doctor", { timeout: 240_000 }, () => {
       database: "failed",
       settings: "ok",
       links: "ok",
+      retention: "ok",
       "email templates": "ok",
       "mail server": "failed",
       redis: "failed",

@@ -44,6 +44,7 @@ describe("unset settings", () => {
       EMAIL_LANGUAGE: "en",
       EMAIL_REPLY_TO_OWNER: false,
       RETENTION_DAYS: 90,
+      FORM_RETENTION_DAYS: 0,
       AUDIT_RETENTION_DAYS: 730,
       EMAIL_RETENTION_DAYS: 90,
       IDEMPOTENCY_KEY_RETENTION_DAYS: 90,

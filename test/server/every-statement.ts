@@ -248,12 +248,13 @@ export async function runBackgroundWork(services: Services, { userId, listingIds
   await worker.stop();
   const { id: due } = await forms.create(uniqueStay(listingId, { guestEmail: "guest@example.com" }));
   await db.pool.query(
-    `UPDATE forms SET check_out_date = now() - interval '1 year'
+    `UPDATE forms SET check_in_date = now() - interval '366 days', check_out_date = now() - interval '365 days'
      WHERE id = $1`,
     [due],
   );
   await eraseDueEmails(services, log);
-  await deleteOldRows(services, log, new AbortController().signal);
+  const settings = { ...services.settings, FORM_RETENTION_DAYS: 364 };
+  await deleteOldRows({ ...services, settings }, log, new AbortController().signal);
 }
 
 /** Calls every procedure of webhooks as a user. */

@@ -35,7 +35,7 @@ describe("the database rejects a second writer of forms, in all tests that run i
 
 describe("only write-form.ts writes forms", () => {
   // The database sees only what a test runs, and only what the service prepares.
-  test("SQL that writes forms, creations or idempotency_keys is only in queries.ts and idempotency.ts; retention.ts deletes keys by its table", () => {
+  test("SQL that writes forms, creations or idempotency_keys is only in queries.ts and idempotency.ts; retention.ts deletes keys and forms by their tables", () => {
     const table = String.raw`(ONLY\s+|TABLE\s+)*(("?\w+"?)\s*\.\s*)?"?(forms|creations|idempotency_keys)\b`;
     const writes = new RegExp(
       String.raw`\b(INSERT\s+INTO|DELETE\s+FROM|MERGE\s+INTO|TRUNCATE|COPY|(?<!FOR (NO KEY )?)UPDATE)\s+${table}`,

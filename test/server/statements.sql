@@ -243,12 +243,12 @@ WITH batch AS MATERIALIZED (
   SELECT ctid, id AS position, at < now() - make_interval(days => $1::int) AS is_due FROM audit_entries
   WHERE id > $2::bigint AND (SELECT pg_try_advisory_xact_lock(7270731556))
   ORDER BY id LIMIT 500), gone AS (
-  DELETE FROM audit_entries WHERE ctid = ANY (ARRAY(SELECT ctid FROM batch WHERE is_due)) RETURNING true
+  DELETE FROM audit_entries WHERE ctid = ANY (ARRAY(SELECT ctid FROM batch WHERE is_due)) RETURNING *
 ), counted AS (
 INSERT INTO worker_activity AS known (name, count, last_at)
 SELECT name, count, now() FROM (SELECT 'deleted.audit_entries', count(*) FROM gone HAVING count(*) > 0) AS added (name, count)
 ON CONFLICT (name) DO UPDATE SET count = known.count + excluded.count, last_at = excluded.last_at)
-SELECT (SELECT count(*) FROM gone)::int AS rows, max(position)::text AS last FROM batch
+SELECT (SELECT count(*) FROM gone)::int AS rows, max(position) FILTER (WHERE is_due)::text AS last FROM batch
 
 -- delete-old-emails
 -- reads: emails by index, forms by index, worker_activity
@@ -257,12 +257,35 @@ WITH batch AS MATERIALIZED (
   WHERE (SELECT pg_try_advisory_xact_lock(7270731556)) AND n.ended_at < now() - make_interval(days => $1::int) AND n.ended_at >= $2::timestamptz
     AND (n.state = 'sent' OR coalesce((SELECT f.check_out_date FROM forms f WHERE f.id = n.form_id), '-infinity') < now() - make_interval(days => $1::int))
   ORDER BY n.ended_at LIMIT 500 FOR UPDATE OF n SKIP LOCKED), gone AS (
-  DELETE FROM emails WHERE ctid = ANY (ARRAY(SELECT ctid FROM batch WHERE is_due)) RETURNING true
+  DELETE FROM emails WHERE ctid = ANY (ARRAY(SELECT ctid FROM batch WHERE is_due)) RETURNING *
 ), counted AS (
 INSERT INTO worker_activity AS known (name, count, last_at)
 SELECT name, count, now() FROM (SELECT 'deleted.emails', count(*) FROM gone HAVING count(*) > 0) AS added (name, count)
 ON CONFLICT (name) DO UPDATE SET count = known.count + excluded.count, last_at = excluded.last_at)
-SELECT (SELECT count(*) FROM gone)::int AS rows, max(position)::text AS last FROM batch
+SELECT (SELECT count(*) FROM gone)::int AS rows, max(position) FILTER (WHERE is_due)::text AS last FROM batch
+
+-- delete-old-forms
+-- reads: emails by index, forms by index, listings by index, memberships by index, webhook_deliveries by index, worker_activity
+WITH batch AS MATERIALIZED (
+  SELECT ctid, position, coalesce(sum(members) OVER (
+    ORDER BY position, id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) < 2000 AS is_due
+  FROM (
+    SELECT f.ctid, f.id, f.check_in_date AS position,
+      (SELECT count(*) FROM memberships m WHERE m.listing_id = f.listing_id) AS members
+    FROM forms f JOIN listings l ON l.id = f.listing_id
+    WHERE (SELECT pg_try_advisory_xact_lock(7270731556)) AND f.check_in_date < now() - make_interval(days => $1::int) AND f.check_in_date >= $2::timestamptz AND coalesce(f.check_out_date, greatest(f.check_in_date, f.created_at)) < now() - make_interval(days => $1::int)
+      AND NOT coalesce((SELECT true FROM emails n WHERE n.form_id = f.id AND n.ended_at IS NULL LIMIT 1), false) AND NOT coalesce((SELECT true FROM webhook_deliveries n WHERE n.form_id = f.id AND n.ended_at IS NULL LIMIT 1), false)
+    ORDER BY f.check_in_date LIMIT 50 FOR SHARE OF l SKIP LOCKED FOR UPDATE OF f SKIP LOCKED
+  ) AS locked), gone AS (
+  DELETE FROM forms WHERE ctid = ANY (ARRAY(SELECT ctid FROM batch WHERE is_due)) RETURNING *
+), counted AS (
+INSERT INTO worker_activity AS known (name, count, last_at)
+SELECT name, count, now() FROM (SELECT 'deleted.forms', count(*) FROM gone HAVING count(*) > 0) AS added (name, count)
+ON CONFLICT (name) DO UPDATE SET count = known.count + excluded.count, last_at = excluded.last_at), audited AS (
+INSERT INTO audit_entries (actor, action, subject_id, correlation_id, details)
+SELECT 'system', 'form.deleted', subject_id, correlation_id, details
+FROM (SELECT id, (SELECT gen_random_uuid()), jsonb_build_object('reason', 'retention', 'listingId', listing_id) FROM gone) AS entry (subject_id, correlation_id, details))
+SELECT (SELECT count(*) FROM gone)::int AS rows, max(position) FILTER (WHERE is_due)::text AS last FROM batch
 
 -- delete-old-idempotency-keys
 -- reads: idempotency_keys by index, worker_activity
@@ -270,12 +293,12 @@ WITH batch AS MATERIALIZED (
   SELECT ctid, retention_starts_at AS position, true AS is_due FROM idempotency_keys
   WHERE retention_starts_at < now() - make_interval(days => $1::int) AND retention_starts_at >= $2::timestamptz AND (SELECT pg_try_advisory_xact_lock(7270731556))
   ORDER BY retention_starts_at LIMIT 500 FOR UPDATE SKIP LOCKED), gone AS (
-  DELETE FROM idempotency_keys WHERE ctid = ANY (ARRAY(SELECT ctid FROM batch WHERE is_due)) RETURNING true
+  DELETE FROM idempotency_keys WHERE ctid = ANY (ARRAY(SELECT ctid FROM batch WHERE is_due)) RETURNING *
 ), counted AS (
 INSERT INTO worker_activity AS known (name, count, last_at)
 SELECT name, count, now() FROM (SELECT 'deleted.idempotency_keys', count(*) FROM gone HAVING count(*) > 0) AS added (name, count)
 ON CONFLICT (name) DO UPDATE SET count = known.count + excluded.count, last_at = excluded.last_at)
-SELECT (SELECT count(*) FROM gone)::int AS rows, max(position)::text AS last FROM batch
+SELECT (SELECT count(*) FROM gone)::int AS rows, max(position) FILTER (WHERE is_due)::text AS last FROM batch
 
 -- delete-old-sent-deliveries
 -- reads: webhook_deliveries by index, worker_activity
@@ -283,12 +306,35 @@ WITH batch AS MATERIALIZED (
   SELECT ctid, ended_at AS position, true AS is_due FROM webhook_deliveries
   WHERE (SELECT pg_try_advisory_xact_lock(7270731556)) AND state = 'sent' AND ended_at < now() - make_interval(days => $1::int) AND ended_at >= $2::timestamptz
   ORDER BY ended_at LIMIT 500 FOR UPDATE SKIP LOCKED), gone AS (
-  DELETE FROM webhook_deliveries WHERE ctid = ANY (ARRAY(SELECT ctid FROM batch WHERE is_due)) RETURNING true
+  DELETE FROM webhook_deliveries WHERE ctid = ANY (ARRAY(SELECT ctid FROM batch WHERE is_due)) RETURNING *
 ), counted AS (
 INSERT INTO worker_activity AS known (name, count, last_at)
 SELECT name, count, now() FROM (SELECT 'deleted.webhook_deliveries', count(*) FROM gone HAVING count(*) > 0) AS added (name, count)
 ON CONFLICT (name) DO UPDATE SET count = known.count + excluded.count, last_at = excluded.last_at)
-SELECT (SELECT count(*) FROM gone)::int AS rows, max(position)::text AS last FROM batch
+SELECT (SELECT count(*) FROM gone)::int AS rows, max(position) FILTER (WHERE is_due)::text AS last FROM batch
+
+-- delete-old-undated-forms
+-- reads: emails by index, forms by index, listings by index, memberships by index, webhook_deliveries by index, worker_activity
+WITH batch AS MATERIALIZED (
+  SELECT ctid, position, coalesce(sum(members) OVER (
+    ORDER BY position, id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) < 2000 AS is_due
+  FROM (
+    SELECT f.ctid, f.id, f.created_at AS position,
+      (SELECT count(*) FROM memberships m WHERE m.listing_id = f.listing_id) AS members
+    FROM forms f JOIN listings l ON l.id = f.listing_id
+    WHERE (SELECT pg_try_advisory_xact_lock(7270731556)) AND f.check_in_date IS NULL AND f.created_at >= $2::timestamptz AND coalesce(f.check_out_date, greatest(f.check_in_date, f.created_at)) < now() - make_interval(days => $1::int)
+      AND NOT coalesce((SELECT true FROM emails n WHERE n.form_id = f.id AND n.ended_at IS NULL LIMIT 1), false) AND NOT coalesce((SELECT true FROM webhook_deliveries n WHERE n.form_id = f.id AND n.ended_at IS NULL LIMIT 1), false)
+    ORDER BY f.created_at LIMIT 50 FOR SHARE OF l SKIP LOCKED FOR UPDATE OF f SKIP LOCKED
+  ) AS locked), gone AS (
+  DELETE FROM forms WHERE ctid = ANY (ARRAY(SELECT ctid FROM batch WHERE is_due)) RETURNING *
+), counted AS (
+INSERT INTO worker_activity AS known (name, count, last_at)
+SELECT name, count, now() FROM (SELECT 'deleted.forms', count(*) FROM gone HAVING count(*) > 0) AS added (name, count)
+ON CONFLICT (name) DO UPDATE SET count = known.count + excluded.count, last_at = excluded.last_at), audited AS (
+INSERT INTO audit_entries (actor, action, subject_id, correlation_id, details)
+SELECT 'system', 'form.deleted', subject_id, correlation_id, details
+FROM (SELECT id, (SELECT gen_random_uuid()), jsonb_build_object('reason', 'retention', 'listingId', listing_id) FROM gone) AS entry (subject_id, correlation_id, details))
+SELECT (SELECT count(*) FROM gone)::int AS rows, max(position) FILTER (WHERE is_due)::text AS last FROM batch
 
 -- delete-old-unsent-deliveries
 -- reads: webhook_deliveries by index, worker_activity
@@ -296,12 +342,12 @@ WITH batch AS MATERIALIZED (
   SELECT ctid, ended_at AS position, true AS is_due FROM webhook_deliveries
   WHERE (SELECT pg_try_advisory_xact_lock(7270731556)) AND state <> 'sent' AND ended_at < now() - make_interval(days => $1::int) AND ended_at >= $2::timestamptz
   ORDER BY ended_at LIMIT 500 FOR UPDATE SKIP LOCKED), gone AS (
-  DELETE FROM webhook_deliveries WHERE ctid = ANY (ARRAY(SELECT ctid FROM batch WHERE is_due)) RETURNING true
+  DELETE FROM webhook_deliveries WHERE ctid = ANY (ARRAY(SELECT ctid FROM batch WHERE is_due)) RETURNING *
 ), counted AS (
 INSERT INTO worker_activity AS known (name, count, last_at)
 SELECT name, count, now() FROM (SELECT 'deleted.webhook_deliveries', count(*) FROM gone HAVING count(*) > 0) AS added (name, count)
 ON CONFLICT (name) DO UPDATE SET count = known.count + excluded.count, last_at = excluded.last_at)
-SELECT (SELECT count(*) FROM gone)::int AS rows, max(position)::text AS last FROM batch
+SELECT (SELECT count(*) FROM gone)::int AS rows, max(position) FILTER (WHERE is_due)::text AS last FROM batch
 
 -- deliveries-of-correlation
 -- reads: audit_entries by index, webhook_deliveries by index

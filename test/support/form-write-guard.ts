@@ -9,6 +9,7 @@ const TABLES = ["forms", "creations", "idempotency_keys"];
 const WRITERS = [
   ...["insert-form", "update-form", "bind-key", "release-fingerprint"],
   ...["erase-guest-emails", "renew-forms", "renew-creation", "delete-old-idempotency-keys"],
+  ...["delete-old-forms", "delete-old-undated-forms"],
 ];
 
 const FIXTURE = "test_guard.is_fixture";
