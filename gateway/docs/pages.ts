@@ -48,7 +48,9 @@ const GUIDES = readdirSync(join(packageRoot(), FOLDER, "guides")).filter((name) 
 const FILES: Record<string, string[]> = {
   Guides: [...GUIDES.sort().map((name) => `${FOLDER}/guides/${name}`), "sdk/README.md", `${FOLDER}/guest-page.md`],
   Reference: [`${FOLDER}/contract.md`],
-  Operating: ["operating", "metrics", "alerts", "before-you-send", "internal-tools"].map((name) => `${FOLDER}/${name}.md`),
+  Operating: ["operating", "metrics", "alerts", "before-you-send", "outgrow", "internal-tools"].map(
+    (name) => `${FOLDER}/${name}.md`,
+  ),
 };
 
 const pathOf = (file: string) =>

@@ -42,6 +42,12 @@ describe("doctor", () => {
     expect(results.database).toMatch(/^ok: PostgreSQL \d+.*, database \w+\.$/);
   });
 
+  test("says that forms are kept, or after how many days they are deleted, and neither is a warning", async () => {
+    expect((await runChecks()).retention).toBe("ok: FORM_RETENTION_DAYS is 0: forms are kept.");
+    const { retention } = await runChecks({ FORM_RETENTION_DAYS: "400" });
+    expect(retention).toBe("ok: Workers delete forms 400 days after check-out.");
+  });
+
   test.each([
     ["RATE_LIMIT_MX", "RATE_LIMIT_MAX"],
     ["APP_SECRET", "APP_SECRETS"],

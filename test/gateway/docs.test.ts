@@ -75,7 +75,7 @@ describe("the pages", () => {
   });
 
   it("pages for the operator say so first, and no other page calls the operator's app the reader's", async () => {
-    const forOperator = ["operating", "metrics", "alerts", "internal-tools", "guest-page"].map(
+    const forOperator = ["operating", "metrics", "alerts", "outgrow", "internal-tools", "guest-page"].map(
       (name) => `/docs/${name}`,
     );
     for (const path of forOperator) expect(await text(`${path}.md`), path).toMatch(/^# .*\n\nFor the operator[:.] /);

@@ -60,7 +60,13 @@ describe("/llms.txt", async () => {
 
   it("lists every page once, with one sentence or two, and those for operators as optional", () => {
     const names = (text: string) => linksIn(text).map((link) => link.replace(`${PUBLIC_URL}/docs/`, ""));
-    expect(names(section("Optional"))).toEqual(["operating.md", "metrics.md", "alerts.md", "internal-tools.md"]);
+    expect(names(section("Optional"))).toEqual([
+      "operating.md",
+      "metrics.md",
+      "alerts.md",
+      "outgrow.md",
+      "internal-tools.md",
+    ]);
     const listed = sections.flatMap(linksIn).filter((link) => link.endsWith(".md"));
     expect(listed.sort()).toEqual(MARKDOWN_PAGES.map((path) => `${PUBLIC_URL}${path}.md`).sort());
     for (const line of sections.flatMap((text) => text.match(/^- .*$/gm) ?? [])) {

@@ -1,3 +1,5 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { deleteOldRows } from "../../server/jobs.js";
 import { readActivity } from "../../server/outbox/activity.js";
@@ -5,7 +7,9 @@ import { openTestCore } from "../support/core.js";
 import { catchErrorCode } from "../support/factories.js";
 import type { ListingOwner } from "../support/listing-owner.js";
 import { commandEnv } from "../support/mail-server.js";
+import { operatingBlock, runFromPage, runScript } from "../support/operating-page.js";
 import { runCli, spawnCli } from "../support/processes.js";
+import { makeTempFolder } from "../support/run-tool.js";
 
 const { services, operator, holdLock, waitForBlocked, makeOwner, sql } = await openTestCore();
 let owner: ListingOwner;
@@ -295,4 +299,17 @@ describe("forms past FORM_RETENTION_DAYS", () => {
     expect(replayed.replayed).toBe(false);
     expect(replayed.form.id).not.toBe(form.id);
   });
+});
+
+test("the command of operating.md exports the forms whose check-out was more than 11 months ago, and no address", async () => {
+  const { id } = await addOld("400 days");
+  await addOld("300 days");
+  const folder = await makeTempFolder("export");
+  const env = { DATABASE_URL: services.db.url };
+  await runFromPage(operatingBlock("COPY ("), (script) => runScript(script, { env, cwd: folder }));
+  const [header, ...rows] = (await readFile(join(folder, "forms.csv"), "utf8")).trim().split("\n");
+  expect(header).toBe(
+    "id,public_id,external_id,listing_external_id,listing,status,check_in_date,check_out_date,number_of_guests,number_of_vehicles,number_of_pets,created_at,updated_at",
+  );
+  expect(rows.map((row) => row.split(",", 1)[0])).toEqual([id]);
 });
