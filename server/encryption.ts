@@ -17,7 +17,7 @@ export interface Keyring {
   webhook: Keys;
 }
 
-type Purpose = Exclude<keyof Keyring, "ids"> | "check" | "session";
+type Purpose = Exclude<keyof Keyring, "ids"> | "check" | "session" | "cookie";
 
 /** Derives the key of a root secret for one purpose. */
 export const deriveKey = (secret: string, purpose: Purpose): KeyObject =>

@@ -7,6 +7,7 @@ import { tokenComparison } from "../http/internal-token.js";
 import { rejectMethod } from "../http/methods.js";
 import { callProcedures, sendTrpcError } from "../http/procedures.js";
 import { securityHeaders } from "../http/security-headers.js";
+import { SessionCookies } from "./cookies.js";
 import { keepHistory } from "./history.js";
 import { KnownSessions } from "./known-sessions.js";
 import { requireKnownHost, requireSameOrigin } from "./origin.js";
@@ -32,12 +33,13 @@ export function openConsole(
   const history = keepHistory(services, metrics.registry);
   const procedures = createConsoleRouter(services, history);
   const sessions = new KnownSessions(new OperatorSessions(services.db, token));
+  const cookies = new SessionCookies(token);
   const router = Router({ caseSensitive: true, strict: true });
   router.use("/trpc", metrics.observe, ...(traceRequests ? [traceRequests] : []));
   router.use(requireSameOrigin);
-  router.use("/trpc", requirePost, requireSession(sessions), callProcedures(services, log, procedures));
+  router.use("/trpc", requirePost, requireSession(sessions, cookies), callProcedures(services, log, procedures));
   router.use("/trpc", sendTrpcError(services, log));
-  serveSession(router, sessions, { settings: services.settings, log, isToken: tokenComparison(token) });
+  serveSession(router, sessions, { cookies, settings: services.settings, log, isToken: tokenComparison(token) });
   servePages(router);
   return { handlers: [pageHeaders, requireKnownHost(services.settings), router], stop: history.stop };
 }

@@ -11,36 +11,39 @@ import { readBody } from "../http/input.js";
 import { rejectMethod } from "../http/methods.js";
 import { LocalStore, rejectRateLimited } from "../http/rate-limit.js";
 import { sendJson } from "../http/request.js";
+import type { SessionCookies } from "./cookies.js";
 import type { KnownSessions } from "./known-sessions.js";
 
 const signInInput = z.strictObject({ token: z.string({ error: expected("a string") }), name: operatorName });
 
 interface SessionDeps {
+  cookies: SessionCookies;
   settings: Settings;
   log: Logger;
   isToken: (sent: string) => boolean;
 }
 
 /** Signs operators in and out at `/session`. */
-export function serveSession(router: Router, sessions: KnownSessions, { settings, log, isToken }: SessionDeps): void {
+export function serveSession(router: Router, sessions: KnownSessions, deps: SessionDeps): void {
+  const { cookies, settings, log, isToken } = deps;
   /** Starts a session if `name` is given, ends those of the browser, and sends the cookies. */
   const replaceSessions = async (req: Request, res: Response, name?: string) => {
     const { correlationId } = res.locals;
-    const sent = readCookies(req);
+    const sent = cookies.read(req);
     const started = name === undefined ? undefined : await sessions.start(name);
     for (const ended of await sessions.end(sent.map(({ id }) => id)))
       log.info({ name: ended, correlationId }, "console sign-out");
     // An empty value clears the cookie.
-    const cookies = new Map(sent.map(({ cookie }) => [cookie, ""]));
-    if (started !== undefined) cookies.set(cookieName(req), started);
+    const values = new Map(sent.map(({ name }) => [name, ""]));
+    if (started !== undefined) values.set(cookies.nameFor(req), started);
     if (isAnswered(res)) return;
     if (name !== undefined) log.info({ name, correlationId }, "console sign-in");
-    for (const [cookie, value] of cookies) {
+    for (const [cookie, value] of values) {
       res.cookie(cookie, value, {
         path: "/console",
         httpOnly: true,
         sameSite: "strict",
-        secure: cookie === SECURE_COOKIE,
+        secure: cookies.isSecure(cookie),
         maxAge: value ? SESSION_HOURS * 3_600_000 : 0,
       });
     }
@@ -59,7 +62,7 @@ export function serveSession(router: Router, sessions: KnownSessions, { settings
     .route("/session")
     .all(enforceTimeout(settings, log))
     .get(async (req, res) => {
-      const { name } = await findSession(sessions, req, true);
+      const { name } = await findSession(sessions, cookies, req, true);
       sendJson(res, JSON.stringify({ name }));
     })
     .post(readBody(settings), signIn, limitFailures(), rejectWrongToken)
@@ -74,34 +77,20 @@ const WITHOUT_DATABASE: readonly string[] = ["/console.overview", "/console.heal
  * Makes the operator of the session the actor of the request. UNAUTHENTICATED without a session. Only the calls of the first
  * page accept a remembered one.
  */
-export function requireSession(sessions: KnownSessions): RequestHandler {
+export function requireSession(sessions: KnownSessions, cookies: SessionCookies): RequestHandler {
   return async (req, res, next) => {
-    const { name } = await findSession(sessions, req, WITHOUT_DATABASE.includes(req.path));
+    const { name } = await findSession(sessions, cookies, req, WITHOUT_DATABASE.includes(req.path));
     res.locals.actor = { kind: "operator", name };
     next();
   };
 }
 
-function findSession(sessions: KnownSessions, req: Request, acceptsRemembered: boolean) {
+function findSession(sessions: KnownSessions, cookies: SessionCookies, req: Request, acceptsRemembered: boolean) {
   // Seconds since the last input in the tab. A client that does not send the header counts as in use.
   const idleSeconds = /^\d+$/.exec(req.get("x-idle-seconds") ?? "")?.[0] ?? 0;
-  const ids = readCookies(req).map(({ id }) => id);
+  const ids = cookies.read(req).map(({ id }) => id);
   return sessions.find(ids, Number(idleSeconds), acceptsRemembered);
 }
-
-const COOKIE = "guest_forms_console";
-const SECURE_COOKIE = `__Secure-${COOKIE}`;
-const SESSION_COOKIES = new RegExp(`(?:^|; *)(${SECURE_COOKIE}|${COOKIE})=([\\w-]+)(?=;|$)`, "g");
-
-/**
- * The session cookies. A browser that has signed in over http too sends both over https, and another service on this host can
- * add some, with any path, that come before ours.
- */
-const readCookies = ({ headers: { cookie = "" } }: Request) =>
-  [...cookie.matchAll(SESSION_COOKIES)].map(([, cookie = "", id = ""]) => ({ cookie, id }));
-
-/** The internal port speaks http, so only the origin of the page says whether a proxy adds TLS. */
-const cookieName = ({ headers: { origin } }: Request) => (origin?.startsWith("https://") ? SECURE_COOKIE : COOKIE);
 
 const FAILURES_WINDOW_MS = 60_000;
 const MAX_FAILURES = 10;

@@ -4,7 +4,7 @@ import { PROCEDURES } from "../../gateway/http/procedures.js";
 import type { OperatorSession, OperatorSessions } from "../../server/access/operator-sessions.js";
 import { createTestDatabase } from "../support/database.js";
 import { TcpProxy } from "../support/tcp-proxy.js";
-import { Browser } from "./console-client.js";
+import { Browser, COOKIE } from "./console-client.js";
 import { errorOf, startInternalGateway } from "./internal-gateway.js";
 
 const PASSWORD = "a-password-of-the-database";
@@ -90,13 +90,7 @@ describe("while the database is gone", () => {
     proxy.cut();
     const tampered = browser.cookie.replace(/.$/, (last) => (last === "A" ? "B" : "A"));
     const otherRandom = browser.cookie.replace(/=(.)/, (_, first) => (first === "A" ? "=B" : "=A"));
-    for (const cookie of [
-      "",
-      `guest_forms_console=${"A".repeat(86)}`,
-      tampered,
-      otherRandom,
-      browser.cookie.slice(0, -43),
-    ]) {
+    for (const cookie of ["", `${COOKIE}=${"A".repeat(86)}`, tampered, otherRandom, browser.cookie.slice(0, -43)]) {
       const stranger = new Browser(url);
       stranger.cookie = cookie;
       expect([cookie, await stranger.sessionStatus(), (await stranger.signOut()).status]).toEqual([cookie, 401, 204]);
@@ -142,7 +136,7 @@ describe("while the database is gone", () => {
     proxy.cut();
     expect((await failed.signOut()).status).toBe(503);
     const stranger = new Browser(url);
-    stranger.cookie = `guest_forms_console=${valid.sessionId[0]}`;
+    stranger.cookie = `${COOKIE}=${valid.sessionId[0]}`;
     expect((await stranger.signOut()).status).toBe(204);
     for (const [one, status] of [
       [signedOut, 503],

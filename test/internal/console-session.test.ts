@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { holdLock, waitForBlocked } from "../support/locks.js";
-import { Browser, openBrowser } from "./console-client.js";
+import { Browser, COOKIE, openBrowser } from "./console-client.js";
 import { startInternalGateway, TOKEN } from "./internal-gateway.js";
 
 const internal = await startInternalGateway();
@@ -21,15 +21,13 @@ describe("a session", () => {
     const [cookie = "", ...others] = signIn.headers.getSetCookie();
     expect(others).toEqual([]);
     const attributes =
-      /^guest_forms_console=[\w-]{86}; Max-Age=28800; Path=\/console; Expires=[^;]+; HttpOnly; SameSite=Strict$/;
+      /^guest_forms_console_[\da-f]{8}=[\w-]{86}; Max-Age=28800; Path=\/console; Expires=[^;]+; HttpOnly; SameSite=Strict$/;
     expect(cookie).toMatch(attributes);
     const { json } = await browser.send("GET", "/console/session");
     expect(json).toEqual({ name: "Ada Lovelace" });
     const signOut = await browser.signOut();
     expect(signOut.status).toBe(204);
-    expect(signOut.headers.getSetCookie()).toEqual([
-      expect.stringMatching(/^guest_forms_console=; Max-Age=0; Path=\/console;/),
-    ]);
+    expect(signOut.headers.getSetCookie()).toEqual([expect.stringMatching(`^${COOKIE}=; Max-Age=0; Path=/console;`)]);
     expect(await browser.sessionStatus()).toBe(401);
     expect((await browser.signOut()).status).toBe(204);
   });
@@ -37,11 +35,9 @@ describe("a session", () => {
   test("behind a proxy with TLS, the cookie is sent over https only", async () => {
     const browser = new Browser(url);
     const { headers } = await browser.signIn({ headers: { Origin: "https://console.example.com" } });
-    expect(headers.getSetCookie()).toEqual([
-      expect.stringMatching(/^__Secure-guest_forms_console=.*; HttpOnly; Secure; /),
-    ]);
+    expect(headers.getSetCookie()).toEqual([expect.stringMatching(`^__Secure-${COOKIE}=.*; HttpOnly; Secure; `)]);
     expect(await browser.sessionStatus()).toBe(200);
-    const ended = `guest_forms_console=${"x".repeat(43)}`;
+    const ended = `${COOKIE}=${"x".repeat(43)}`;
     const both = await browser.send("GET", "/console/session", { headers: { Cookie: `${ended}; ${browser.cookie}` } });
     expect(both.status).toBe(200);
   });
@@ -180,6 +176,34 @@ describe("a session", () => {
     expect(await browser.sessionStatus()).toBe(401);
   });
 
+  test("and one of another installation at the same host name, with a token of its own, do not end each other", async () => {
+    const other = await startInternalGateway({ INTERNAL_TOKEN: `${TOKEN}-of-another` });
+    const [here, there] = [new Browser(url), new Browser(other.url)];
+    /** Sends the cookies of both, as a browser does, because a cookie is for all ports. */
+    const withBoth = async (browser: Browser, method: "GET" | "DELETE" = "GET") => {
+      const headers = { Cookie: `${here.cookie}; ${there.cookie}` };
+      const response = await browser.send(method, "/console/session", { headers });
+      return [
+        response.status,
+        response.json?.name,
+        ...response.headers.getSetCookie().map((cookie) => cookie.split("=")[0]),
+      ];
+    };
+    await here.signIn({ name: "Ada" });
+    await there.signIn({ name: "Grace", token: `${TOKEN}-of-another` });
+    const names = [here, there].map(({ cookie }) => cookie.split("=")[0]);
+    expect(new Set(names).size).toBe(2);
+    expect([await withBoth(here), await withBoth(there)]).toEqual([
+      [200, "Ada"],
+      [200, "Grace"],
+    ]);
+    expect(await withBoth(there, "DELETE")).toEqual([204, undefined, names[1]]);
+    expect([await withBoth(here), await withBoth(there)]).toEqual([
+      [200, "Ada"],
+      [401, undefined],
+    ]);
+  });
+
   test("sign-in and sign-out are logged with the name and the correlation id, without token and cookie", async () => {
     const browser = new Browser(url);
     const signIn = await browser.signIn({ name: "Grace" });
@@ -199,8 +223,8 @@ describe("a session", () => {
   test("is found among up to 100 cookies of the same name, which another service on the host can add", async () => {
     const browser = await openBrowser(internal);
     const { cookie, sessionId } = browser;
-    const other = `guest_forms_console=${"x".repeat(86)}`;
-    const tampered = `guest_forms_console=${sessionId.replace(/.$/, (last) => (last === "A" ? "B" : "A"))}`;
+    const other = `${COOKIE}=${"x".repeat(86)}`;
+    const tampered = `${COOKIE}=${sessionId.replace(/.$/, (last) => (last === "A" ? "B" : "A"))}`;
     browser.cookie = [...Array(49).fill(other), tampered, cookie, ...Array(49).fill(other)].join("; ");
     expect(await browser.sessionStatus()).toBe(200);
     expect((await browser.signOut()).status).toBe(204);

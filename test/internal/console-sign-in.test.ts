@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { Browser, openBrowser } from "./console-client.js";
+import { Browser, COOKIE, openBrowser } from "./console-client.js";
 import { startInternalGateway, TOKEN } from "./internal-gateway.js";
 
 const internal = await startInternalGateway();
@@ -72,12 +72,9 @@ describe("a sign-in", () => {
       const cookies = response.headers.getSetCookie().map((cookie) => cookie.replace(/=[\w-]{86};/, "=new;"));
       return cookies.map((cookie) => cookie.split(" Path")[0]).sort();
     };
-    const secure = "__Secure-guest_forms_console=; Max-Age=0;";
-    expect(await end("DELETE")).toEqual([secure, "guest_forms_console=; Max-Age=0;"]);
-    expect(await end("POST", { name: "Ada", token: TOKEN })).toEqual([
-      secure,
-      "guest_forms_console=new; Max-Age=28800;",
-    ]);
+    const secure = `__Secure-${COOKIE}=; Max-Age=0;`;
+    expect(await end("DELETE")).toEqual([secure, `${COOKIE}=; Max-Age=0;`]);
+    expect(await end("POST", { name: "Ada", token: TOKEN })).toEqual([secure, `${COOKIE}=new; Max-Age=28800;`]);
   });
 });
 

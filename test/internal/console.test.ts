@@ -15,7 +15,7 @@ import { catchErrorCode } from "../support/factories.js";
 import { makeListingOwner } from "../support/listing-owner.js";
 import { UUID } from "../support/public-fields.js";
 import { makeTempFolder } from "../support/run-tool.js";
-import { Browser } from "./console-client.js";
+import { Browser, COOKIE } from "./console-client.js";
 import { errorOf, startInternalGateway, TOKEN } from "./internal-gateway.js";
 
 const { url, gateway } = await startInternalGateway();
@@ -139,7 +139,7 @@ describe("the procedures", () => {
     expect(error).toMatchObject({ ...UNAUTHENTICATED, correlationId: expect.stringMatching(UUID) });
     const withToken = stranger.procedures({ Authorization: `Bearer ${TOKEN}` });
     expect(await errorOf(withToken.console.overview.query())).toMatchObject(UNAUTHENTICATED);
-    for (const cookie of ["guest_forms_console=", `guest_forms_console=${"A".repeat(43)}`, `other=${browser.cookie}`]) {
+    for (const cookie of [`${COOKIE}=`, `${COOKIE}=${"A".repeat(43)}`, `other=${browser.cookie}`]) {
       stranger.cookie = cookie;
       expect(await errorOf(stranger.procedures().users.get.query({ id: userId }))).toMatchObject(UNAUTHENTICATED);
     }
