@@ -31,6 +31,8 @@ export const EMAIL_STATES = [...UNDELIVERED_EMAIL_STATES, "sent"] as const;
  * waited; `out_of_scope`: not sent, because the owner of the endpoint may no longer see the form.
  */
 export const DELIVERY_STATES = ["waiting", "running", "retrying", "failed", "sent", "expired", "out_of_scope"] as const;
+export type UnsentDeliveryState = Exclude<(typeof DELIVERY_STATES)[number], "sent">;
+export const UNSENT_DELIVERY_STATES = DELIVERY_STATES.filter((state) => state !== "sent") as UnsentDeliveryState[];
 
 /** Types of the events that webhooks deliver. */
 export const EVENT_TYPES = [

@@ -35,7 +35,8 @@ async function runChecks(options: { processes: number; worker: boolean }): Promi
   const { readSettingsOrDev } = await import("../cli/environment.js");
   const { examine } = await import("../doctor/examine.js");
   try {
-    return await examine({ settings: readSettingsOrDev(), env: process.env, ...options });
+    const reports = await examine({ settings: readSettingsOrDev(), env: process.env, ...options });
+    return reports.map(({ problems: _ofConsole, ...report }) => report);
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;
     return [{ name: "settings", status: "failed", message: error.message.replaceAll("\n", " ") }];

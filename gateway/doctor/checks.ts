@@ -17,24 +17,9 @@ import { EXAMPLE_PUBLIC_ID } from "../../server/setting-values.js";
 import { WORKER_CONNECTIONS } from "../../server/worker.js";
 import { redactUrl } from "../cli/failure.js";
 import { READINESS_CONNECTIONS } from "../runtime/readiness.js";
+import { type CheckResult, failed, ok, type Problem, warning, warnOf } from "./results.js";
 import { findLinkProblems, findSettingProblems } from "./settings.js";
 import { findWorkerProblems } from "./workers.js";
-
-export interface CheckResult {
-  status: "ok" | "warning" | "failed";
-  /** What was found and, unless ok, what to do. */
-  message: string;
-}
-
-const ok = (message: string): CheckResult => ({ status: "ok", message });
-const warning = (message: string): CheckResult => ({ status: "warning", message });
-export const failed = (message: string): CheckResult => ({ status: "failed", message });
-
-/** A warning with the problems among these; ok if there are none. */
-function warnOf(problems: readonly (string | false)[], ifNone: string): CheckResult {
-  const found = problems.filter((problem) => problem !== false);
-  return found.length > 0 ? warning(found.join(" ")) : ok(ifNone);
-}
 
 export interface CheckContext {
   settings: Settings;
@@ -186,12 +171,16 @@ export const DATABASE_CHECKS = {
 
   async "time zones"(_context, db) {
     const { listings, total } = await findUnknownTimeZones(db);
-    if (total === 0) return ok("This machine and the database know the time zones of all listings.");
+    const known = "This machine and the database know the time zones of all listings.";
     const examples = listings.map(({ id, timezone }) => `${id} (${timezone})`).join(", ");
     const rest = total > listings.length ? ` and ${total - listings.length} more` : "";
-    return warning(
-      `Listings in a time zone that this machine or the database does not know, so emails have no times and lists by day use UTC: ${examples}${rest}. Run \`guest-forms listings update ID --timezone NAME\`.`,
-    );
+    const problem: Problem = {
+      found: `Listings in a time zone that this machine or the database does not know, so emails have no times and lists by day use UTC: ${examples}${rest}.`,
+      advice: "Run `guest-forms listings update ID --timezone NAME`.",
+      topic: "listings",
+      ids: listings.map(({ id }) => id),
+    };
+    return warnOf([total > 0 && problem], known);
   },
 
   async workers({ settings: { SMTP_URL } }, db) {
@@ -201,29 +190,42 @@ export const DATABASE_CHECKS = {
 
   async emails(_context, db) {
     const { counts, overdue, stale } = await readEmailFigures(db);
-    const problems = [
+    const problems: (Problem | false)[] = [
       overdue > 0 &&
         `${overdue} overdue by more than a minute: check that a worker is running (\`serve\` or \`worker\`).`,
       stale > 0 && `${stale} left by a stale worker: a running worker takes over within a minute.`,
-      counts.failed > 0 &&
-        `${counts.failed} failed: run \`guest-forms emails list --state failed\`, then retry or dismiss them.`,
-      counts.bounced > 0 &&
-        `${counts.bounced} bounced: run \`guest-forms emails list --state bounced\`, then correct the address of the form or dismiss them.`,
+      counts.failed > 0 && {
+        found: `${counts.failed} failed:`,
+        advice: "run `guest-forms emails list --state failed`, then retry or dismiss them.",
+        topic: "failed emails",
+      },
+      counts.bounced > 0 && {
+        found: `${counts.bounced} bounced:`,
+        advice: "run `guest-forms emails list --state bounced`, then correct the address of the form or dismiss them.",
+        topic: "bounced emails",
+      },
     ];
     return warnOf(problems, `${counts.waiting + counts.retrying} waiting, none overdue, failed or bounced.`);
   },
 
   async webhooks({ settings: { NODE_ENV, WEBHOOK_ALLOW_PRIVATE_ADDRESSES } }, db) {
     const { endpoints, failing, disabled, waiting, overdue } = await readDeliveryFigures(db);
-    const problems = [
+    const problems: (Problem | false)[] = [
       NODE_ENV === "production" &&
         WEBHOOK_ALLOW_PRIVATE_ADDRESSES &&
         "WEBHOOK_ALLOW_PRIVATE_ADDRESSES lets owners of endpoints reach your internal services: unset it.",
       overdue > 0 &&
         `Deliveries overdue by more than a minute: ${overdue}. Check that a worker is running (\`serve\` or \`worker\`).`,
-      failing > 0 && `Endpoints that fail: ${failing}. Run \`guest-forms webhooks list\`, and tell their owners.`,
-      disabled > 0 &&
-        `Endpoints disabled because they failed: ${disabled}. Run \`guest-forms webhooks list\`, then enable or delete them.`,
+      failing > 0 && {
+        found: `Endpoints that fail: ${failing}.`,
+        advice: "Run `guest-forms webhooks list`, and tell their owners.",
+        topic: "endpoints",
+      },
+      disabled > 0 && {
+        found: `Endpoints disabled because they failed: ${disabled}.`,
+        advice: "Run `guest-forms webhooks list`, then enable or delete them.",
+        topic: "endpoints",
+      },
     ];
     return warnOf(
       problems,

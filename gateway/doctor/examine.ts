@@ -2,13 +2,13 @@ import { type Db, openDb } from "../../server/database/db.js";
 import { waitAtMost } from "../../server/timeout.js";
 import { explain } from "../cli/failure.js";
 import { CLOSE_TIMEOUT_SECONDS } from "../runtime/listening.js";
-import { CHECKS, type CheckContext, type CheckResult, checkDatabase, DATABASE_CHECKS, failed } from "./checks.js";
+import { CHECKS, type CheckContext, checkDatabase, DATABASE_CHECKS } from "./checks.js";
+import { type CheckResult, failed } from "./results.js";
 
-export interface Report {
+export interface Report extends Omit<CheckResult, "status"> {
   name: string;
   /** `skipped`: the database check failed. */
   status: CheckResult["status"] | "skipped";
-  message: string;
 }
 
 export const CHECK_NAMES: readonly string[] = Object.keys({ ...DATABASE_CHECKS, ...CHECKS });

@@ -1,5 +1,5 @@
 import { inAppProcedure, router } from "../trpc.js";
-import { listDeliveries, redeliver, testEndpoint } from "./deliveries.js";
+import { countDeliveries, listDeliveries, redeliver, testEndpoint } from "./deliveries.js";
 import {
   createEndpoint,
   deleteEndpoint,
@@ -40,6 +40,11 @@ export const webhooksRouter = router({
    * in one state other than `sent`. Errors: INVALID_CURSOR, RESOURCE_NOT_FOUND, VALIDATION_ERROR.
    */
   deliveries: inAppProcedure.input(schema.deliveriesInput).output(schema.deliveryPage).query(listDeliveries),
+  /**
+   * Number of deliveries of an endpoint per state other than `sent`; 10,000 means at least as many. For the operator also of all
+   * endpoints. Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR.
+   */
+  count: inAppProcedure.input(schema.countInput).output(schema.deliveryCounts).query(countDeliveries),
   /**
    * Sends deliveries that have ended or are retried again, now and with the same `webhook-id`: one, all failed ones, or those of
    * events in a time range. Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR (it is disabled, or has no such delivery).

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { DELIVERY_STATES, EVENT_TYPES } from "../constants.js";
+import { DELIVERY_STATES, EVENT_TYPES, UNSENT_DELIVERY_STATES } from "../constants.js";
 import { expected } from "../errors.js";
 import { cursor, limit, nextCursor } from "../resources/paging.js";
 import { url } from "../texts.js";
@@ -114,6 +114,13 @@ export const deliveriesInput = z
     path: ["formId"],
     error: "must not be sent with endpointId",
   });
+
+export const countInput = z.strictObject({ endpointId: resourceId.optional() });
+
+/** Not more are counted, per state. */
+export const MAX_COUNTED_DELIVERIES = 10_000;
+
+export const deliveryCounts = z.record(z.enum(UNSENT_DELIVERY_STATES), z.int());
 
 export const deliveryPage = z.object({ items: z.array(delivery), nextCursor });
 

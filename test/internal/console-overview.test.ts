@@ -75,7 +75,7 @@ test("the overview shows what the process served since its start, and what waits
       },
     ],
     emails: {
-      counts: { waiting: 1, running: 0, retrying: 0, failed: 0, expired: 0 },
+      counts: { waiting: 1, running: 0, retrying: 0, failed: 0, expired: 0, bounced: 0, dismissed: 0 },
       overdue: 0,
       stale: 0,
       longestWait: expect.any(Number),

@@ -134,6 +134,7 @@ export async function callProcedures(
   for (const filter of [{}, { userId }]) await operator.webhooks.list(filter);
   for (const filter of [{ state: "failed" as const }, { formId: listing.id }])
     await operator.webhooks.deliveries(filter);
+  for (const filter of [{}, { endpointId }]) await operator.webhooks.count(filter);
   await operator.webhooks.get({ id: endpointId });
   const erased = await operator.users.create({ email: "erased@example.com" });
   await operator.webhooks.create({ userId: erased.id, url: "https://example.com" });

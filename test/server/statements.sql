@@ -212,6 +212,22 @@ UPDATE api_keys SET label = NULL WHERE user_id = $1::uuid AND label IS NOT NULL
 -- reads: nothing
 SELECT set_config('synchronous_commit', 'off', true) WHERE current_setting('synchronous_standby_names') = ''
 
+-- count-deliveries
+-- reads: webhook_deliveries by index
+SELECT s.state, (
+  SELECT count(*)::int FROM (
+    SELECT FROM webhook_deliveries n WHERE n.state <> 'sent' AND n.state = s.state
+    ORDER BY n.created_at, n.id LIMIT 10000) AS found) AS count
+FROM unnest($1::text[]::"DeliveryState"[]) AS s (state)
+
+-- count-deliveries-of-endpoint
+-- reads: webhook_deliveries by index
+SELECT s.state, (
+  SELECT count(*)::int FROM (
+    SELECT FROM webhook_deliveries n WHERE n.endpoint_id = $2::uuid AND n.state = s.state
+    ORDER BY n.created_at, n.event_id LIMIT 10000) AS found) AS count
+FROM unnest($1::text[]::"DeliveryState"[]) AS s (state)
+
 -- count-endpoints
 -- reads: webhook_endpoints by index
 SELECT count(*)::int AS count FROM webhook_endpoints w
