@@ -34,6 +34,9 @@ export const DELIVERY_STATES = ["waiting", "running", "retrying", "failed", "sen
 export type UnsentDeliveryState = Exclude<(typeof DELIVERY_STATES)[number], "sent">;
 export const UNSENT_DELIVERY_STATES = DELIVERY_STATES.filter((state) => state !== "sent") as UnsentDeliveryState[];
 
+/** Not more are counted, per state. */
+export const MAX_COUNTED_DELIVERIES = 10_000;
+
 /** Types of the events that webhooks deliver. */
 export const EVENT_TYPES = [
   "form.created",

@@ -1,12 +1,18 @@
 import type { Call, InAppContext } from "../access/context.js";
 import { audit } from "../audit-trail/audit.js";
-import { DELIVERY_STATES, TEST_EVENT, UNSENT_DELIVERY_STATES, type UnsentDeliveryState } from "../constants.js";
+import {
+  DELIVERY_STATES,
+  MAX_COUNTED_DELIVERIES,
+  TEST_EVENT,
+  UNSENT_DELIVERY_STATES,
+  type UnsentDeliveryState,
+} from "../constants.js";
 import { invalid, notFound } from "../errors.js";
 import { fromCursorId, type Page, readPage, toCursorId } from "../resources/paging.js";
 import { NIL_UUID } from "../values.js";
 import { getEndpoint } from "./endpoints.js";
 import type * as schema from "./schema.js";
-import { type Delivery, MAX_COUNTED_DELIVERIES } from "./schema.js";
+import type { Delivery } from "./schema.js";
 
 const COLUMNS = `n.event_id AS id, n.endpoint_id AS "endpointId", n.event_type AS event, n.form_id AS "formId", n.state,
   n.attempts, n.response_status AS "responseStatus", n.response_body AS "responseBody", n.duration_ms AS "durationMs",

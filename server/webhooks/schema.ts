@@ -117,9 +117,6 @@ export const deliveriesInput = z
 
 export const countInput = z.strictObject({ endpointId: resourceId.optional() });
 
-/** Not more are counted, per state. */
-export const MAX_COUNTED_DELIVERIES = 10_000;
-
 export const deliveryCounts = z.record(z.enum(UNSENT_DELIVERY_STATES), z.int());
 
 export const deliveryPage = z.object({ items: z.array(delivery), nextCursor });

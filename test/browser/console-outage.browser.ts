@@ -21,7 +21,7 @@ async function expectOutage(page: Page): Promise<void> {
   await health.getByRole("alert").getByText(OUTAGE).waitFor();
   await health.getByText(/^failed database /).waitFor();
   await health.getByText(/^[1-9] of \d+ checks are ok/).waitFor();
-  expect(await section(page, "Waiting and failed").getByText("–", { exact: true }).count()).toBe(8);
+  expect(await section(page, "Waiting and failed").getByText("–", { exact: true }).count()).toBe(9);
   expect(await page.getByText("Too many requests").count()).toBe(0);
 }
 

@@ -14,7 +14,12 @@ import {
 } from "./console-page.js";
 
 const { url, services, operator, visit, owner, listing } = await startConsoleWithListing();
-const form = await makeForm(services, owner.id, listing.id);
+// In the listing's time zone, July begins in these 90 minutes.
+const form = await makeForm(services, owner.id, listing.id, {
+  checkInDate: "2027-06-30T22:30:00Z",
+  checkOutDate: "2027-07-08T10:00:00Z",
+});
+const TITLE = "Boat house, July 1 – 8, 2027";
 const { publicId } = await operator.forms.getAny({ id: form.id });
 const key = await makeKey(services, owner.id, { label: "channel manager" });
 const endpoint = await operator.webhooks.create({ url: "https://hooks.example.com/" });
@@ -29,9 +34,9 @@ const find = async (page: Page, text: string) => {
 };
 
 it.each([
-  ["a form’s id", form.id.toUpperCase(), `Form ${form.id.slice(0, 8)}`],
-  ["a public id", publicId ?? "", `Form ${form.id.slice(0, 8)}`],
-  ["a guest’s link", ` https://app.example.com/register/${publicId}?from=mail `, `Form ${form.id.slice(0, 8)}`],
+  ["a form’s id", form.id.toUpperCase(), TITLE],
+  ["a public id", publicId ?? "", TITLE],
+  ["a guest’s link", ` https://app.example.com/register/${publicId}?from=mail `, TITLE],
   ["an email address", owner.email, owner.email],
   ["a part of a title", "boat", "Boat house"],
   ["a listing’s id", listing.id, "Boat house"],
@@ -68,7 +73,7 @@ it("Find says if it finds nothing, lists several, and forgets what was typed at 
       const nothing = page.getByRole("status").getByText("Nothing was found");
       await nothing.waitFor();
       await find(page, "o");
-      await page.getByRole("status").getByText("2 found").waitFor();
+      await page.getByRole("status").getByText("2 shown").waitFor();
       await page.getByRole("link", { name: "Boat house" }).waitFor();
       await page.getByRole("link", { name: "Olga Owner" }).waitFor();
       await find(page, "grf_000000000");
@@ -82,6 +87,14 @@ it("Find says if it finds nothing, lists several, and forgets what was typed at 
     },
     NOT_FOUND,
   );
+});
+
+it("a form is named by its listing and its days there, in the page’s heading and in its title, with the id to copy", async () => {
+  await visit(`/console/forms/${form.id}`, async (page) => {
+    await heading(page, TITLE).waitFor();
+    await expect.poll(async () => (await page.title()).replaceAll(/\s/g, " ")).toBe(`${TITLE} · Guest forms console`);
+    await page.getByText(form.id, { exact: true }).waitFor();
+  });
 });
 
 it("a change is traced from the timeline of a form to its request and its webhook deliveries, and back", async () => {
@@ -112,7 +125,7 @@ it("a change is traced from the timeline of a form to its request and its webhoo
       await page.getByText("SENT → COMPLETED").waitFor();
       expect(page.url()).toBe(address);
       await page.getByRole("link", { name: `form ${id.slice(0, 8)}` }).click();
-      await heading(page, `Form ${id.slice(0, 8)}`).waitFor();
+      await page.getByRole("heading", { name: /^Boat house, January/, level: 1 }).waitFor();
       expect(page.url()).toBe(`${url}/console/forms/${id}`);
     },
     NOT_FOUND,
@@ -220,7 +233,7 @@ it("by keyboard alone an operator signs in, finds a form, sets its status, and a
       await page.getByRole("table").waitFor();
       await tabTo(id.slice(0, 8));
       await press("Enter");
-      await expect.poll(focused).toBe(`Form ${id.slice(0, 8)}`);
+      await expect.poll(focused).toMatch(/^Boat house, January/);
       await button(page, "Send the invitation …").waitFor();
       await tabTo("Send the invitation …");
       await press("Enter");

@@ -30,7 +30,7 @@ describe("a sign-in", () => {
           const answer = page.waitForResponse(`${other.url}/console/session`);
           await button(page, "Sign in").click();
           expect((await answer).status()).toBe(401);
-          await page.getByText("Operator’s token: is wrong").waitFor();
+          await page.getByText("The operator’s token is wrong.").waitFor();
           await expect.poll(() => page.evaluate("document.activeElement.name")).toBe("token");
         }
         expect(await page.getByLabel("Your name").inputValue()).toBe("Grace");

@@ -90,7 +90,7 @@ it("no page overflows, cuts texts, has a contrast below 4.5, or a barrier that a
       await page.keyboard.press("Enter");
       await page
         .getByRole("status")
-        .getByText(/^\d+ found$/)
+        .getByText(/^\d+ shown/)
         .waitFor();
       await check(page, "what Find found");
     },
@@ -138,7 +138,7 @@ it("nor does the sign-in, also after a wrong token", async () => {
       expect(await findFaults(page, WIDTHS)).toEqual([]);
       await page.getByLabel("Operator’s token").fill("wrong");
       await button(page, "Sign in").click();
-      await page.getByText("Operator’s token: is wrong").waitFor();
+      await page.getByText("The operator’s token is wrong.").waitFor();
       await settle(page);
       expect(await findFaults(page, WIDTHS)).toEqual([]);
     },

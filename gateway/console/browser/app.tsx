@@ -1,5 +1,5 @@
 import type { ComponentType } from "preact";
-import { useErrorBoundary, useState } from "preact/hooks";
+import { useEffect, useErrorBoundary, useState } from "preact/hooks";
 import { Route, Router, useLocation } from "preact-iso/router";
 import { EmailsPage } from "./pages/emails.js";
 import { FindPage } from "./pages/find.js";
@@ -48,7 +48,7 @@ export function App({ session }: { session: Session }) {
       <main id="main" tabIndex={-1} class="container-xxl py-4">
         {/* A page keeps its state while the path is the same: another id is another page. */}
         <OpenPage key={path} searchText={searchText} />
-        <small class="text-body-secondary">Times without a zone are in {HERE}.</small>
+        <small class="d-block mt-4 text-body-secondary">Times without a zone are in {HERE}.</small>
       </main>
     </>
   );
@@ -73,18 +73,35 @@ function OpenPage({ searchText }: { searchText: string }) {
   );
 }
 
+const addressOf = (name: string) => (name === "Overview" ? "/console" : `/console/${name.toLowerCase()}`);
+
+/** On a phone or tablet one row: a menu, with the name of the open page, and Find. */
 function Header({ session, onFind }: { session: Session; onFind: (text: string) => void }) {
   const { path } = useLocation();
-  const addressOf = (text: string) => (text === "Overview" ? "/console" : `/console/${text.toLowerCase()}`);
-  const isOpen = (href: string) => href === path || (href !== "/console" && path.startsWith(href));
+  const [isMenuOpen, setMenuOpen] = useState(false);
+  useEffect(() => setMenuOpen(false), [path]);
+  const isOpen = (name: string) =>
+    path === addressOf(name) || (name !== "Overview" && path.startsWith(addressOf(name)));
+  const part = isMenuOpen ? "" : "d-none";
   return (
-    <header class="navbar border-bottom px-3 gap-3">
-      <nav class="nav nav-pills" aria-label="Pages">
+    <header class="navbar border-bottom px-3 gap-2">
+      <button
+        type="button"
+        class="btn d-xl-none"
+        aria-expanded={isMenuOpen}
+        aria-controls="pages account"
+        onClick={() => setMenuOpen(!isMenuOpen)}
+      >
+        <span aria-hidden="true">☰ </span>
+        <span class="visually-hidden">Menu, </span>
+        {NAVIGATION.find(isOpen) ?? "Find"}
+      </button>
+      <nav id="pages" class={`nav nav-pills order-1 order-xl-0 d-xl-flex ${part}`} aria-label="Pages">
         {NAVIGATION.map((text) => (
-          <Tab key={text} href={addressOf(text)} isOpen={isOpen(addressOf(text))} text={text} />
+          <Tab key={text} href={addressOf(text)} isOpen={isOpen(text)} text={text} />
         ))}
       </nav>
-      <search class="flex-grow-1">
+      <search class="find">
         <form
           onSubmit={(event) => {
             event.preventDefault();
@@ -103,10 +120,12 @@ function Header({ session, onFind }: { session: Session; onFind: (text: string) 
           />
         </form>
       </search>
-      <span>{session.name}</span>
-      <button type="button" class="btn btn-sm" onClick={() => void session.signOut()}>
-        Sign out
-      </button>
+      <div id="account" class={`hstack gap-2 order-1 d-xl-flex ${part}`}>
+        <span>{session.name}</span>
+        <button type="button" class="btn btn-sm" onClick={() => void session.signOut()}>
+          Sign out
+        </button>
+      </div>
     </header>
   );
 }

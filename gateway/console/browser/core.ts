@@ -39,12 +39,19 @@ export const core = createTRPCClient<ConsoleRouter>({
   ],
 });
 
+export interface FieldIssue {
+  field: string;
+  issue: string;
+  /** Instead of the field's label and the issue. */
+  sentence?: string;
+}
+
 /** What the service says about a failed call. */
 export class CallFailed extends Error {
   /** 0: no answer. */
   status = 0;
   /** The rejected fields of the input. */
-  fields: { field: string; issue: string }[] = [];
+  fields: FieldIssue[] = [];
   /** Also in the log lines of the request. */
   correlationId: string | undefined;
 

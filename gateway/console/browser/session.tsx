@@ -100,7 +100,9 @@ async function signIn(values: Values): Promise<void> {
     await callSession("POST", values);
   } catch (error) {
     const { status, message } = toFailure(error);
-    throw status === 401 ? new CallFailed(message, { fields: [{ field: "token", issue: "is wrong" }] }) : error;
+    if (status !== 401) throw error;
+    const sentence = "The operator’s token is wrong.";
+    throw new CallFailed(message, { fields: [{ field: "token", issue: message, sentence }] });
   }
 }
 

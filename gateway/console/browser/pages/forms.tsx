@@ -1,15 +1,15 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { UNDELIVERED_EMAIL_STATES } from "../../../../server/constants.js";
 import { CANCELLED, KNOWN_STATUSES, nextStatuses, STATUS_MEANINGS } from "../../../../server/forms/status.js";
 import { core, type Outputs } from "../core.js";
-import { Badge, FormLink, ListingLink, Time, UserLink } from "../parts/cells.js";
+import { Badge, FormLink, formatStay, ListingLink, Time, UserLink } from "../parts/cells.js";
 import { Copy } from "../parts/copy.js";
 import { CallButton, FormButton } from "../parts/dialog.js";
 import { findListingId, findUserId } from "../parts/form.js";
 import { type Columns, type Filter, ListPage } from "../parts/list.js";
 import { Facts, Loaded, Page, Section } from "../parts/page.js";
 import { type Email, EmailState, Timeline } from "../parts/timeline.js";
-import { useRead } from "../queries.js";
+import { useListing, useRead } from "../queries.js";
 
 type PublicForm = Omit<Outputs["forms"]["getAny"], "hasGuestEmail">;
 
@@ -64,6 +64,7 @@ export const FormsPage = () => (
 );
 
 type OperatorForm = Outputs["forms"]["getAny"];
+type Listing = Outputs["listings"]["getAny"];
 
 const REFRESH = { everySeconds: 5 };
 const MAX_EMAILS = 100;
@@ -71,8 +72,14 @@ const MAX_EMAILS = 100;
 export function FormPage({ id }: { id: string }) {
   const form = useRead(["form", id], () => core.forms.getAny.query({ id }), REFRESH);
   const emails = useRead(["emails", id], () => core.emails.list.query({ formId: id, limit: MAX_EMAILS }), REFRESH);
+  const { data: listing } = useListing(form.data?.listingId);
+  const name = (
+    <small class="text-body-secondary">
+      Form <Copy text={id} />
+    </small>
+  );
   return (
-    <Page title={`Form ${id.slice(0, 8)}`}>
+    <Page title={form.data && listing ? titleOf(form.data, listing) : `Form ${id.slice(0, 8)}`} actions={name}>
       <Loaded query={form}>
         {(loaded) => (
           <>
@@ -87,6 +94,11 @@ export function FormPage({ id }: { id: string }) {
   );
 }
 
+const titleOf = ({ id, checkInDate, checkOutDate }: OperatorForm, { title, timezone }: Listing) =>
+  checkInDate && checkOutDate
+    ? `${title}, ${formatStay(checkInDate, checkOutDate, timezone)}`
+    : `${title}, form ${id.slice(0, 8)}`;
+
 const StaySection = ({ form }: { form: OperatorForm }) => (
   <Section title="Stay">
     <Facts
@@ -100,7 +112,6 @@ const StaySection = ({ form }: { form: OperatorForm }) => (
         "Guest’s email address": form.hasGuestEmail ? "Stored" : "None",
         Created: <Time at={form.createdAt} />,
         "Last change": <Time at={form.updatedAt} />,
-        "Form id": <Copy text={form.id} />,
         "External id": form.externalId && <Copy text={form.externalId} />,
         "Public id, in the guest’s link": form.publicId && <Copy text={form.publicId} />,
       }}
@@ -143,13 +154,8 @@ function Invitation({ form, email }: { form: OperatorForm; email: Email | undefi
 
 function StatusSection({ form: { id, status } }: { form: OperatorForm }) {
   const [last, setLast] = useState({ from: "", to: "" });
-  const buttons = useRef<HTMLDivElement>(null);
   const canUndo = last.to === status;
   const next = nextStatuses(status).filter((to) => to !== CANCELLED);
-  useEffect(() => {
-    // The button that was pressed is gone.
-    if (canUndo && document.activeElement === document.body) buttons.current?.querySelector("button")?.focus();
-  }, [canUndo]);
   const button = (to: string) => (
     <CallButton
       key={to}
@@ -167,7 +173,7 @@ function StatusSection({ form: { id, status } }: { form: OperatorForm }) {
       <p class="mb-0">
         <Badge text={status} /> {STATUS_MEANINGS[status]}
       </p>
-      <div ref={buttons} class="hstack flex-wrap gap-2">
+      <div class="hstack flex-wrap gap-2">
         {canUndo && !next.includes(last.from) && button(last.from)}
         {next.map(button)}
         {nextStatuses(status).includes(CANCELLED) && (

@@ -1,5 +1,6 @@
 import { core, type Outputs } from "../core.js";
-import { Badge, Time } from "../parts/cells.js";
+import { Badge, ListingLink, Time } from "../parts/cells.js";
+import { Chart, type Series } from "../parts/chart.js";
 import { Facts, Loaded, Page, Section } from "../parts/page.js";
 import { useRead } from "../queries.js";
 
@@ -32,10 +33,42 @@ export function OverviewPage() {
   );
 }
 
+type Problem = NonNullable<Health["checks"][number]["problems"]>[number];
+type Topic = Exclude<Problem, string>["topic"];
+
+const TOPICS: Record<Topic, [path: string, text: string]> = {
+  "failed emails": ["emails?state=failed", "Emails that failed"],
+  "bounced emails": ["emails?state=bounced", "Emails that bounced"],
+  endpoints: ["webhooks", "Webhook endpoints"],
+  listings: ["listings", "Listings"],
+};
+
+/** Markdown's marks of commands. */
+const withoutMarks = (text: string) => text.replaceAll("`", "");
+
+/** What is wrong, with a link to where to deal with it. */
+function problemText(problem: Problem) {
+  if (typeof problem === "string") return `${withoutMarks(problem)} `;
+  const { found, topic, ids } = problem;
+  const [path, text] = TOPICS[topic];
+  return (
+    <span key={found}>
+      {found} <a href={`/console/${path}`}>{text}</a>
+      {topic === "listings" &&
+        ids?.map((id) => (
+          <span key={id}>
+            {" · "}
+            <ListingLink id={id} />
+          </span>
+        ))}{" "}
+    </span>
+  );
+}
+
 function HealthReport({ checks, checkedAt }: Health) {
-  const show = ({ name, status, message }: Health["checks"][number]) => (
+  const show = ({ name, status, message, problems }: Health["checks"][number]) => (
     <div key={name}>
-      <Badge text={status} /> <strong>{name}</strong> {message.replaceAll("`", "")}
+      <Badge text={status} /> <strong>{name}</strong> {problems?.map(problemText) ?? withoutMarks(message)}
     </div>
   );
   const passed = checks.filter(({ status }) => status === "ok");
@@ -52,25 +85,18 @@ function HealthReport({ checks, checkedAt }: Health) {
   );
 }
 
-/** Name, color, and the number of a minute; null: unknown. */
-type Series = [
-  name: string,
-  color: "primary" | "success" | "warning" | "danger",
-  read: (minute: Minute) => number | null | undefined,
-];
-
-const outcomes = (kind: "emails" | "deliveries"): Series[] => [
+const outcomes = (kind: "emails" | "deliveries"): Series<Minute>[] => [
   ["sent", "success", (minute) => minute[kind]?.sent],
   ["retried later", "warning", (minute) => minute[kind]?.retrying],
   ["failed", "danger", (minute) => minute[kind]?.failed],
 ];
 
-const CHARTS: [title: string, series: Series[], isPeak?: boolean][] = [
-  ["Requests", [["", "primary", ({ requests }) => requests]]],
-  ["Errors (status 500 and above)", [["", "danger", ({ errors }) => errors]]],
-  ["Refused by the rate limit", [["", "warning", ({ refused }) => refused]]],
-  ["Duration of a request, p50", [["ms at most", "primary", ({ p50Ms }) => p50Ms]], true],
-  ["Duration of a request, p99", [["ms at most", "primary", ({ p99Ms }) => p99Ms]], true],
+const CHARTS: [title: string, series: Series<Minute>[], unit?: string][] = [
+  ["Requests", [["requests", "primary", ({ requests }) => requests]]],
+  ["Errors (status 500 and above)", [["errors", "danger", ({ errors }) => errors]]],
+  ["Refused by the rate limit", [["refused", "warning", ({ refused }) => refused]]],
+  ["Duration of a request, p50", [["ms at most", "primary", ({ p50Ms }) => p50Ms]], "ms"],
+  ["Duration of a request, p99", [["ms at most", "primary", ({ p99Ms }) => p99Ms]], "ms"],
   ["Emails", outcomes("emails")],
   ["Webhook deliveries", outcomes("deliveries")],
 ];
@@ -82,9 +108,10 @@ const Figures = ({ history, emails, deliveries, version, node, startedAt }: Over
         facts={{
           "Emails waiting": emails && <a href="/console/emails?state=waiting">{emails.counts.waiting}</a>,
           "Emails retrying": emails && <a href="/console/emails?state=retrying">{emails.counts.retrying}</a>,
-          "Emails failed": emails && <a href="/console/emails">{emails.counts.failed}</a>,
+          "Emails failed": emails && <a href="/console/emails?state=failed">{emails.counts.failed}</a>,
+          "Emails bounced": emails && <a href="/console/emails?state=bounced">{emails.counts.bounced}</a>,
           "Longest wait of an email": emails && formatWait(emails.longestWait),
-          "Deliveries waiting or retrying": deliveries?.waiting,
+          "Deliveries waiting or retrying": deliveries && <a href="/console/webhooks">{deliveries.waiting}</a>,
           "Endpoints failing": deliveries && <a href="/console/webhooks">{deliveries.failing}</a>,
           "Endpoints disabled by failures": deliveries && <a href="/console/webhooks">{deliveries.disabled}</a>,
           "Longest wait of a delivery": deliveries && formatWait(deliveries.longestWait),
@@ -97,8 +124,8 @@ const Figures = ({ history, emails, deliveries, version, node, startedAt }: Over
         one minute since the start of the process.
       </p>
       <div class="row row-cols-1 row-cols-md-2 row-cols-lg-3 g-3">
-        {CHARTS.map(([title, series, isPeak]) => (
-          <Chart key={title} title={title} rows={history} series={series} isPeak={isPeak} />
+        {CHARTS.map(([title, series, unit = "per minute"]) => (
+          <Chart key={title} title={title} unit={unit} rows={history} series={series} isPeak={unit === "ms"} />
         ))}
       </div>
     </Section>
@@ -110,56 +137,3 @@ const Figures = ({ history, emails, deliveries, version, node, startedAt }: Over
 
 const formatWait = (seconds: number) =>
   seconds < 1 ? "None due" : seconds < 120 ? `${Math.round(seconds)} s` : `${Math.round(seconds / 60)} min`;
-
-interface ChartProps {
-  title: string;
-  /** Oldest first. */
-  rows: Minute[];
-  /** Stacked in this order, from above. */
-  series: Series[];
-  /** The number of a series is its highest, not the sum. */
-  isPeak?: boolean | undefined;
-}
-
-const SLOTS = 60;
-const BAR_WIDTH = 0.8;
-
-/** Bars of the last 60 minutes, the newest at the right, and their numbers as text. */
-function Chart({ title, rows, series, isPeak = false }: ChartProps) {
-  const stacks = rows.map((row) => series.map(([, , read]) => read(row) ?? 0));
-  const max = Math.max(...stacks.map(sum), 1);
-  const numberOf = (read: Series[2]) => {
-    const known = rows.map(read).filter((value) => typeof value === "number");
-    if (known.length === 0) return "–";
-    return (isPeak ? Math.max(...known) : sum(known)).toLocaleString();
-  };
-  const bars = series.flatMap(([name, color], index) =>
-    stacks.map((stack, minute) => {
-      const y = max - sum(stack.slice(index));
-      const place = { x: SLOTS - rows.length + minute, y, width: BAR_WIDTH, height: stack[index] };
-      return <rect key={`${name} ${minute}`} class={`text-${color}`} fill="currentColor" {...place} />;
-    }),
-  );
-  return (
-    <figure class="mb-0">
-      <figcaption>{title}</figcaption>
-      <svg
-        width="100%"
-        height="64"
-        class="border-bottom"
-        viewBox={`0 0 ${SLOTS} ${max}`}
-        preserveAspectRatio="none"
-        aria-hidden="true"
-      >
-        {bars}
-      </svg>
-      {series.map(([name, color, read]) => (
-        <span key={name} class="me-3">
-          <span class={`badge bg-${color}`}> </span> {numberOf(read)} {name}
-        </span>
-      ))}
-    </figure>
-  );
-}
-
-const sum = (values: number[]) => values.reduce((total, value) => total + value, 0);

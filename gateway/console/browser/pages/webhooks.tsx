@@ -1,10 +1,12 @@
+import { useState } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
-import { DELIVERY_STATES } from "../../../../server/constants.js";
+import { MAX_COUNTED_DELIVERIES } from "../../../../server/constants.js";
 import { core, type Outputs } from "../core.js";
 import { Badge, EndpointLink, FormLink, Time, UserLink } from "../parts/cells.js";
 import { CallButton, FormButton } from "../parts/dialog.js";
 import { type Columns, List, StateTabs } from "../parts/list.js";
-import { Page, Section } from "../parts/page.js";
+import { Loaded, Page, Section } from "../parts/page.js";
+import { useRead } from "../queries.js";
 
 type Delivery = Outputs["webhooks"]["deliveries"]["items"][number];
 
@@ -83,26 +85,55 @@ const ENDPOINT_COLUMNS: Columns<Outputs["webhooks"]["get"]> = {
     ),
 };
 
-export function WebhooksPage() {
+/** Those that need somebody come first. */
+const STATES: Delivery["state"][] = ["failed", "retrying", "expired", "waiting", "running", "out_of_scope"];
+
+type Counts = Outputs["webhooks"]["count"];
+
+const countText = (count: number) => `${count.toLocaleString()}${count === MAX_COUNTED_DELIVERIES ? "+" : ""}`;
+
+function Deliveries({ endpoint, counts }: { endpoint: string | undefined; counts: Counts }) {
   const { query } = useLocation();
-  const { state = "failed", endpoint } = query;
-  // The service lists what was sent per endpoint only.
-  const others = DELIVERY_STATES.filter((one) => one !== "failed" && (one !== "sent" || endpoint));
-  const filters = { state: state as Delivery["state"], ...(endpoint && { endpointId: endpoint }) };
+  // It stays open when its last delivery is sent again.
+  const [initial] = useState(() => STATES.find((one) => counts[one as keyof Counts] > 0) ?? "failed");
+  const state = (query.state ?? initial) as Delivery["state"];
+  const filters = { state, ...(endpoint && { endpointId: endpoint }) };
+  const texts = Object.fromEntries(Object.entries(counts).map(([one, count]) => [one, countText(count)]));
+  return (
+    <>
+      {/* The service lists what was sent per endpoint only. */}
+      <StateTabs
+        label="State of the deliveries"
+        states={endpoint ? [...STATES, "sent"] : STATES}
+        counts={texts}
+        initial={initial}
+      />
+      <List
+        caption="Deliveries, newest first"
+        listKey={["deliveries", filters]}
+        read={(page) => core.webhooks.deliveries.query({ ...filters, ...page })}
+        columns={DELIVERY_COLUMNS}
+        keyOf={({ endpointId, id }) => `${endpointId} ${id}`}
+        empty="None."
+        everySeconds={REFRESH_SECONDS}
+        limit={10}
+      />
+    </>
+  );
+}
+
+const REFRESH_SECONDS = 10;
+
+export function WebhooksPage() {
+  const { endpoint } = useLocation().query;
+  const filter = endpoint ? { endpointId: endpoint } : {};
+  const counts = useRead(["delivery counts", endpoint], () => core.webhooks.count.query(filter), {
+    everySeconds: REFRESH_SECONDS,
+  });
   return (
     <Page title="Webhooks">
       <Section title={endpoint ? `Deliveries to endpoint ${endpoint.slice(0, 8)}` : "Deliveries"}>
-        <StateTabs label="State of the deliveries" states={["failed", ...others]} />
-        <List
-          caption="Deliveries, newest first"
-          listKey={["deliveries", filters]}
-          read={(page) => core.webhooks.deliveries.query({ ...filters, ...page })}
-          columns={DELIVERY_COLUMNS}
-          keyOf={({ endpointId, id }) => `${endpointId} ${id}`}
-          empty="None."
-          everySeconds={10}
-          limit={10}
-        />
+        <Loaded query={counts}>{(loaded) => <Deliveries key={endpoint} endpoint={endpoint} counts={loaded} />}</Loaded>
       </Section>
       <Section title="Endpoints" actions={endpoint && <a href="/console/webhooks">Deliveries to all</a>}>
         <List
@@ -113,7 +144,7 @@ export function WebhooksPage() {
           columns={ENDPOINT_COLUMNS}
           keyOf={({ id }) => id}
           empty="None. Users and commands create them."
-          everySeconds={10}
+          everySeconds={REFRESH_SECONDS}
         />
       </Section>
     </Page>

@@ -1,3 +1,4 @@
+import { Fragment } from "preact";
 import { useEffect, useReducer } from "preact/hooks";
 import { core } from "../core.js";
 import { useListing, useRead } from "../queries.js";
@@ -58,6 +59,12 @@ function knownZone(timeZone: string | undefined) {
   }
 }
 
+/** The days of a stay in the listing's time zone, such as 1–8 July 2027. */
+export function formatStay(from: string, to: string, timeZone: string): string {
+  const format = new Intl.DateTimeFormat(undefined, { dateStyle: "long", timeZone: knownZone(timeZone) });
+  return format.formatRange(new Date(from), new Date(to));
+}
+
 const UNITS = { day: 86_400, hour: 3_600, minute: 60, second: 1 };
 const RELATIVE = new Intl.RelativeTimeFormat(undefined, { numeric: "auto" });
 
@@ -66,6 +73,15 @@ function formatAge(at: string): string {
   const [unit, length] = Object.entries(UNITS).find(([, length]) => Math.abs(seconds) >= length) ?? ["second", 1];
   return RELATIVE.format(Math.round(seconds / length), unit as keyof typeof UNITS);
 }
+
+/** A part of the name of a zone, after which a line may end. */
+const breakable = (part: string, index: number) => (
+  <Fragment key={part}>
+    {index > 0 && "/"}
+    {index > 0 && <wbr />}
+    {part}
+  </Fragment>
+);
 
 const TICK_MS = 20_000;
 
@@ -77,7 +93,7 @@ interface TimeProps {
   listingId?: string;
 }
 
-/** A time in the reader's time zone, with how long ago; or in a listing's, with the reader's if it differs. */
+/** A time in the reader's time zone, with how long ago; or in a listing's, with its zone and the reader's time if that differs. */
 export function Time({ at, none = "–", listingId }: TimeProps) {
   const zone = knownZone(useListing(listingId).data?.timezone);
   const [, tick] = useReducer((count: number) => count + 1, 0);
@@ -88,10 +104,12 @@ export function Time({ at, none = "–", listingId }: TimeProps) {
   if (!at) return none;
   const here = formatTime(at);
   const there = formatTime(at, zone);
-  const other = there === here ? "" : `${here} ${HERE}`;
+  const isElsewhere = there !== here;
+  const note = listingId ? isElsewhere && here : formatAge(at);
   return (
     <time dateTime={at}>
-      {there} {zone} <small class="text-body-secondary">{listingId ? other : `(${formatAge(at)})`}</small>
+      {there} {isElsewhere && zone?.split("/").map(breakable)}{" "}
+      {note && <small class="text-body-secondary">({note})</small>}
     </time>
   );
 }

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { type Done, useChange } from "../queries.js";
+import { keepFocusNear } from "./focus.js";
 import { type Field, Form, type FormProps, type Values } from "./form.js";
 
 interface DialogProps {
@@ -25,7 +26,7 @@ export function Dialog({ title, onClose, children }: DialogProps) {
     return () => {
       opened?.close();
       // The button that opened it may be gone, such as that of a revoked key.
-      setTimeout(() => document.activeElement === document.body && document.getElementById("main")?.focus());
+      if (opened) keepFocusNear(opened);
     };
   }, []);
   const canClose = () => onClose && !dialog.current?.querySelector("form[aria-busy=true]");
@@ -66,17 +67,27 @@ interface ButtonProps {
 }
 
 /** While disabled it keeps the focus. */
-const Button = ({ isDisabled, ...props }: ButtonProps & { isDisabled?: boolean; onClick: () => void }) => (
-  <button
-    type="button"
-    class={`btn ${props.class ?? ""} ${isDisabled ? "disabled" : ""}`}
-    aria-label={props.about && `${props.label} ${props.about}`}
-    aria-disabled={isDisabled}
-    onClick={() => isDisabled || props.onClick()}
-  >
-    {props.label}
-  </button>
-);
+function Button({ isDisabled, ...props }: ButtonProps & { isDisabled?: boolean; onClick: () => void }) {
+  const button = useRef<HTMLButtonElement>(null);
+  useLayoutEffect(() => {
+    const shown = button.current;
+    return () => {
+      if (shown && shown === document.activeElement) keepFocusNear(shown);
+    };
+  }, []);
+  return (
+    <button
+      ref={button}
+      type="button"
+      class={`btn ${props.class ?? ""} ${isDisabled ? "disabled" : ""}`}
+      aria-label={props.about && `${props.label} ${props.about}`}
+      aria-disabled={isDisabled}
+      onClick={() => isDisabled || props.onClick()}
+    >
+      {props.label}
+    </button>
+  );
+}
 
 interface FormButtonProps<Result> extends ButtonProps, Omit<FormProps<Result>, "submit"> {
   /** Title of the dialog. Default: label. */

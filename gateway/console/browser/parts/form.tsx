@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { CallFailed, core, toFailure } from "../core.js";
+import { CallFailed, core, type FieldIssue, toFailure } from "../core.js";
 import { type Done, useChange } from "../queries.js";
 import { Problem } from "./notices.js";
 
@@ -94,7 +94,10 @@ export function Form<Result>({
           key={field.name}
           field={field}
           id={`${prefix}-${field.name}`}
-          issue={issues.find((one) => one.field === field.name)?.issue}
+          issue={sentenceOf(
+            issues.find((one) => one.field === field.name),
+            field,
+          )}
           isFilter={isFilter}
         />
       ))}
@@ -108,6 +111,9 @@ export function Form<Result>({
 
 /** An id fits: its characters are wider than the average ones. */
 const ID_SIZE = 48;
+
+const sentenceOf = (found: FieldIssue | undefined, { label }: Field) =>
+  found && (found.sentence ?? `${label}: ${found.issue}`);
 
 type FieldInputProps = { field: Field; id: string; issue: string | undefined; isFilter: boolean };
 
@@ -149,9 +155,9 @@ function FieldInput({ field, id, issue, isFilter }: FieldInputProps) {
           autocomplete={type === "password" ? "one-time-code" : "off"}
         />
       )}
-      <div id={`${id}-notes`} class="small text-body-secondary">
+      <div id={`${id}-notes`} class="mt-1 small text-body-secondary">
         {hint}
-        {issue && <div class="text-danger-emphasis">{`${label}: ${issue}`}</div>}
+        {issue && <div class="text-danger-emphasis">{issue}</div>}
       </div>
     </div>
   );

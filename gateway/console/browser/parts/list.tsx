@@ -138,19 +138,22 @@ export const Tab = ({ href, isOpen, text }: { href: string; isOpen: boolean; tex
 interface StateTabsProps {
   label: string;
   states: readonly string[];
-  counts?: Partial<Record<string, number>> | undefined;
+  /** A text if it is not exact. */
+  counts?: Partial<Record<string, number | string>> | undefined;
+  /** Open unless the page's address has one. Default: the first. */
+  initial?: string | undefined;
 }
 
-/** The states of a list, which are in the page's address. The first is the default. */
-export function StateTabs({ label, states, counts }: StateTabsProps) {
+/** The states of a list, which are in the page's address. */
+export function StateTabs({ label, states, counts, initial = states[0] }: StateTabsProps) {
   const { query } = useLocation();
   return (
     <nav class="nav nav-pills" aria-label={label}>
-      {states.map((state, index) => (
+      {states.map((state) => (
         <Tab
           key={state}
-          href={withQuery({ state: index > 0 && state, cursor: null })}
-          isOpen={state === (query.state ?? states[0])}
+          href={withQuery({ state, cursor: null })}
+          isOpen={state === (query.state ?? initial)}
           text={`${state.replaceAll("_", " ")} ${counts?.[state]?.toLocaleString() ?? ""}`}
         />
       ))}

@@ -42,7 +42,9 @@ export function Page({ title, actions, children }: PageProps) {
 export const Section = ({ title, actions, children }: PageProps) => (
   <section class="card card-body vstack gap-3">
     <div class="hstack flex-wrap gap-2 justify-content-between">
-      <h2 class="h6 fw-bold mb-0">{title}</h2>
+      <h2 tabIndex={-1} class="h6 fw-bold mb-0">
+        {title}
+      </h2>
       <div class="hstack flex-wrap gap-2">{actions}</div>
     </div>
     {children}
