@@ -9,8 +9,10 @@ import {
   integer,
   isHttpUrl,
   isOrigin,
+  origins,
   postgresUrl,
   redisUrl,
+  sender,
   shortText,
   smtpUrl,
   url,
@@ -111,14 +113,8 @@ export const settingsSchema = z.object({
         "(?requireTLS=true requires it). Certificates are verified unless you add ?tls.rejectUnauthorized=false. If " +
         "unset, emails wait; `dev` prints them.",
     ),
-  SMTP_FROM: z
-    .string()
-    .trim()
-    .regex(/^(?:(?:"[^"]*"|[^",;<>@]*)\s*<[^\s<>@,;]+@[^\s<>@,;]+>|[^\s<>@,;]+@[^\s<>@,;]+)$/)
-    // Any other placeholder would be sent as it is.
-    .refine((text) => !/[{}]/.test(text.replace(/\{listing\}(?=.*<)/g, "")))
+  SMTP_FROM: sender
     .optional()
-    .meta({ allowed: "an email address, with or without a name that may contain {listing}" })
     .describe(
       'Sender of emails, such as "{listing} <stays@example.com>": {listing} in the name is the title of the listing. ' +
         "Required with SMTP_URL.",
@@ -197,13 +193,7 @@ export const settingsSchema = z.object({
     "Requests per minute with unknown, revoked or expired keys before a client address gets 429.",
   ),
   TRUST_PROXY: integer(0, 32, 0).describe("Number of trusted reverse proxies (Express `trust proxy`)."),
-  CORS_ORIGINS: z
-    .string()
-    .transform((list) => list.split(",").map((origin) => origin.trim()))
-    .pipe(z.array(z.string().refine((origin) => origin === "*" || isOrigin(origin))).min(1))
-    .optional()
-    .meta({ allowed: 'comma-separated origins such as https://app.example.com, or "*"' })
-    .describe("Web origins that may call the API. Unset: none."),
+  CORS_ORIGINS: origins.optional().describe("Web origins that may call the API. Unset: none."),
   BODY_MAX_BYTES: integer(1, 10_000_000, 16_384).describe("Maximum size of a request body, in bytes."),
   BODY_MAX_FIELDS: integer(1, 100_000, 32).describe(
     "Maximum number of properties and array elements in a body, at every depth.",

@@ -105,3 +105,18 @@ export const host = z.string().min(1).default("127.0.0.1").meta({ allowed: "a ho
 export const HOST_NAME = /^(?=.{1,253}$)[a-z\d_-]+(?:\.[a-z\d_-]+)*$/;
 
 export const isOrigin = (text: string) => URL.canParse(text) && new URL(text).origin === text;
+
+/** A sender's name and address. */
+export const sender = z
+  .string()
+  .trim()
+  .regex(/^(?:(?:"[^"]*"|[^",;<>@]*)\s*<[^\s<>@,;]+@[^\s<>@,;]+>|[^\s<>@,;]+@[^\s<>@,;]+)$/)
+  // Any other placeholder would be sent as it is.
+  .refine((text) => !/[{}]/.test(text.replace(/\{listing\}(?=.*<)/g, "")))
+  .meta({ allowed: "an email address, with or without a name that may contain {listing}" });
+
+export const origins = z
+  .string()
+  .transform((list) => list.split(",").map((origin) => origin.trim()))
+  .pipe(z.array(z.string().refine((origin) => origin === "*" || isOrigin(origin))).min(1))
+  .meta({ allowed: 'comma-separated origins such as https://app.example.com, or "*"' });
