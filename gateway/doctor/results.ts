@@ -1,8 +1,8 @@
 /** What the console has a page for. */
-export type Topic = "failed emails" | "bounced emails" | "endpoints" | "listings";
+type Topic = "failed emails" | "bounced emails" | "endpoints" | "listings";
 
 /** What is wrong and what to do: with a command, or on the console's page about the topic. */
-export interface TopicProblem {
+interface TopicProblem {
   found: string;
   advice: string;
   topic: Topic;
