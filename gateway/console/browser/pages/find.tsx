@@ -65,45 +65,47 @@ const Hits = ({ found: { hits, more }, text }: { found: Found; text: string }) =
   </div>
 );
 
-/** The forms that have this address of their guest. Each look-up is audited, so it is made only once. */
-function FormsOfGuest({ email }: { email: string }) {
-  const guest = useRead(["guest", email], () => core.people.find.mutate({ email }), { isOnce: true });
-  return (
-    <Section title="Forms with this address of their guest">
-      <Loaded query={guest}>
-        {({ forms, unreadable }) => (
-          <>
-            <Table
-              caption="Oldest first"
-              columns={FORM_COLUMNS}
-              rows={forms}
-              keyOf={({ id }) => id}
-              empty="No form has this address."
-            />
-            {unreadable > 0 && (
-              <p>Addresses that could not be read: {unreadable}. APP_SECRETS lacks the secret that encrypted them.</p>
-            )}
-          </>
-        )}
-      </Loaded>
-    </Section>
-  );
-}
+type Guest = Outputs["people"]["find"];
+
+const FormsOfGuest = ({ guest: { forms, unreadable } }: { guest: Guest }) => (
+  <Section title="Forms with this address of their guest">
+    <Table
+      caption="Oldest first"
+      columns={FORM_COLUMNS}
+      rows={forms}
+      keyOf={({ id }) => id}
+      empty="No form has this address."
+    />
+    {unreadable > 0 && (
+      <p>Addresses that could not be read: {unreadable}. APP_SECRETS lacks the secret that encrypted them.</p>
+    )}
+  </Section>
+);
 
 /** Shows what a text may mean, and opens it if it is one thing. `searchText`: unless the address has a text, such as an id. */
 export function FindPage({ searchText }: { searchText: string }) {
   const { query, route } = useLocation();
   const text = query.q ?? searchText;
   const found = useRead(["find", text], () => core.find.byText.mutate({ text }), { enabled: text !== "" });
-  const [only, other] = found.data?.hits ?? [];
+  // Each look-up is audited, so it is made only once.
   const mayBeGuest = isAddress(text);
+  const guest = useRead(["guest", text], () => core.people.find.mutate({ email: text }), {
+    enabled: mayBeGuest,
+    isOnce: true,
+  });
+  const targets = [
+    ...(found.data?.hits ?? []).map(hrefOf),
+    ...(guest.data?.forms ?? []).map(({ id }) => `/console/forms/${id}`),
+  ];
+  const isDone = found.data !== undefined && (guest.data !== undefined || !mayBeGuest);
+  const only = isDone && targets.length === 1 ? targets[0] : undefined;
   useEffect(() => {
-    if (only && !other && !mayBeGuest) route(hrefOf(only), true);
-  }, [only, other, mayBeGuest]);
+    if (only) route(only, true);
+  }, [only]);
   return (
     <Page title="Find">
       {text !== "" && <Loaded query={found}>{(data) => <Hits found={data} text={text} />}</Loaded>}
-      {mayBeGuest && <FormsOfGuest email={text} />}
+      {mayBeGuest && <Loaded query={guest}>{(data) => <FormsOfGuest guest={data} />}</Loaded>}
       <p class="text-body-secondary">
         Type an id or its first 8 characters, an external id, a guest’s link or email address, an API key or its first
         12 characters, a Message-ID, or a part of a listing’s title or city, or of a user’s name or email address. What
