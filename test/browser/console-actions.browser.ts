@@ -220,7 +220,7 @@ it("a user is created and edited, and gets a read-only key that is shown once, w
       expect([await status(key), await status(newKey), await status(newKey, "POST")]).toEqual([200, 200, 403]);
       const { expiresAt } = await operator.keys.find({ key });
       expect((Date.parse(`${expiresAt}`) - Date.now()) / 3_600_000).toBeCloseTo(24, 1);
-      await page.getByRole("row", { name: prefix }).getByText("rotated").waitFor();
+      await page.getByRole("row", { name: prefix }).getByText("rotated", { exact: true }).first().waitFor();
 
       const newPrefix = newKey.slice(0, 12);
       await submit(await openDialog(page, `Revoke ${newPrefix}`, `Revoke ${newPrefix}…`), "Revoke");

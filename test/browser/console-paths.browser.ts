@@ -53,7 +53,7 @@ it.each([
       await find(page, text);
       await page.getByRole("heading", { name: title, exact: true }).waitFor();
       await settle(page);
-      if (text.startsWith("grf_")) await page.getByRole("row", { name: key.prefix }).waitFor();
+      if (text.startsWith("grf_")) await page.getByRole("row", { name: key.prefix }).first().waitFor();
       addresses.push(page.url());
       // Back leads to where Find was used, not to a page that leads forward again.
       await page.goBack();
