@@ -227,7 +227,7 @@ it("a user is created and edited, and gets a read-only key that is shown once, w
       await waitForNotice(page, `${newPrefix}… was revoked.`);
       await expect.poll(() => status(newKey)).toBe(401);
       await page.reload();
-      await page.getByRole("row", { name: newPrefix }).getByText("revoked").waitFor();
+      await page.getByRole("row", { name: newPrefix }).getByText("revoked", { exact: true }).first().waitFor();
       expect(await page.content()).not.toContain(newKey);
 
       const membership = await openDialog(page, "Set the role on a listing");
