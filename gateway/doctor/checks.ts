@@ -223,7 +223,7 @@ export const DATABASE_CHECKS = {
       },
       disabled > 0 && {
         found: `Endpoints disabled because they failed: ${disabled}.`,
-        advice: "Run `guest-forms webhooks list`, then enable or delete them.",
+        advice: "Run `guest-forms webhooks list`, then enable, disable or delete them.",
         topic: "endpoints",
       },
     ];

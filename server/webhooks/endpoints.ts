@@ -184,14 +184,17 @@ const ENABLE = `
   WHERE w.id = $1::uuid RETURNING ${COLUMNS}`;
 
 const DISABLE = `
-  UPDATE webhook_endpoints w SET disabled_at = now(), disabled_reason = 'manual'
+  UPDATE webhook_endpoints w SET disabled_at = coalesce(disabled_at, now()), disabled_reason = 'manual'
   WHERE w.id = $1::uuid RETURNING ${COLUMNS}`;
 
-/** Has no effect on an endpoint that is enabled, or disabled, already. What waits for one that is disabled ends. */
+/**
+ * Has no effect on an endpoint that is enabled already, or that somebody has disabled. To disable one that was disabled because it
+ * failed ends the warnings about it. What waits for one that is disabled ends.
+ */
 async function setEnabled(ctx: InAppContext, id: string, enabled: boolean): Promise<Endpoint> {
   const endpoint = await ctx.services.db.sqlTransaction(async (tx) => {
     const stored = await lockEndpoint(tx, ctx, id);
-    if ((stored.disabledAt === null) === enabled) return project(stored);
+    if (enabled ? stored.disabledAt === null : stored.disabledReason === "manual") return project(stored);
     const [row] = enabled
       ? await tx.query<Row>("enable-endpoint", ENABLE, [id])
       : await tx.query<Row>("disable-endpoint", DISABLE, [id]);

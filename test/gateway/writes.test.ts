@@ -1,15 +1,12 @@
-import { rename, symlink } from "node:fs/promises";
-import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { examine } from "../../gateway/doctor/examine.js";
-import { migrate } from "../../prisma/migrate.js";
 import { readSettings } from "../../server/config.js";
 import { openPool } from "../../server/database/pool.js";
 import { findWriteProblem } from "../../server/database/writes.js";
 import { TOKEN } from "../internal/internal-gateway.js";
 import { afterFile } from "../support/after-file.js";
 import { createTestDatabase } from "../support/database.js";
-import { PostgresCluster } from "../support/postgres-cluster.js";
+import { openDatabaseOnDisk } from "../support/full-disk.js";
 import { runSql } from "../support/run-sql.js";
 import { startHolderGateway } from "./holder-gateway.js";
 
@@ -73,24 +70,9 @@ async function openWithoutPrivileges(): Promise<Case> {
   };
 }
 
-/** Neither another large object nor another row of the audit trail has space. */
 async function openWithFullDisk(): Promise<Case> {
-  const cluster = await PostgresCluster.create();
-  afterFile(() => cluster.remove());
-  await migrate(cluster.url);
-  const FILES =
-    "SELECT pg_relation_filepath(name) AS path FROM unnest('{pg_largeobject, audit_entries}'::regclass[]) name";
-  const breakWrites = async () => {
-    const files = await runSql<{ path: string }>(cluster.url, FILES);
-    await cluster.stop("SIGINT");
-    for (const { path } of files) {
-      const file = join(cluster.dataDir, "cluster", path);
-      await rename(file, `${file}.kept`);
-      await symlink("/dev/full", file);
-    }
-    await cluster.start();
-  };
-  return { url: cluster.url, breakWrites, error: /No space left on device/, advice: /^Free or add disk space/ };
+  const { url, fill } = await openDatabaseOnDisk();
+  return { url, breakWrites: fill, error: /No space left on device/, advice: /^Free or add disk space/ };
 }
 
 const CASES: [reason: string, open: () => Promise<Case>][] = [
