@@ -9,6 +9,7 @@ import {
   integer,
   isHttpUrl,
   isOrigin,
+  MAX_OPERATOR_NAME,
   origins,
   postgresUrl,
   redisUrl,
@@ -79,7 +80,7 @@ export const settingsSchema = z.object({
       "vehicles and pets, each by its public id. Requires INTERNAL_TOKEN. Unset: none.",
   ),
   INTERNAL_HOST: host.describe(
-    "Address that the internal port listens on. It speaks HTTP: outside of containers, not one of all interfaces.",
+    "Address that the internal port listens on. Plain HTTP: outside a container, do not use 0.0.0.0 or ::.",
   ),
   INTERNAL_PORT: integer(0, 65_535, 3001).describe("Internal port; 0 picks a free one."),
   CONSOLE_HOSTS: z
@@ -109,7 +110,7 @@ export const settingsSchema = z.object({
   SMTP_URL: smtpUrl
     .optional()
     .describe(
-      "Mail server for emails. smtps:// uses TLS from the start; smtp:// uses STARTTLS if the server offers it " +
+      "Mail server for emails. smtps:// uses implicit TLS; smtp:// uses STARTTLS if the server offers it " +
         "(?requireTLS=true requires it). Certificates are verified unless you add ?tls.rejectUnauthorized=false. If " +
         "unset, emails wait; `dev` prints them.",
     ),
@@ -232,7 +233,7 @@ export const settingsSchema = z.object({
     .describe(
       "Share of requests that are traced, chosen at random. A client's `traceparent` sets the trace id, but does not decide.",
     ),
-  GUEST_FORMS_OPERATOR: shortText("a name")
+  GUEST_FORMS_OPERATOR: shortText("a name", MAX_OPERATOR_NAME)
     .optional()
     .describe(
       "Name that commands write into the audit trail. Default: the user of the system, behind `sudo` the one who called it.",

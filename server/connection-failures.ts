@@ -28,11 +28,11 @@ const RULES: Record<ServerSetting, Rules> = {
     ],
   ],
   SMTP_URL: [
-    [NO_TLS, "This port does not use TLS from the start: use smtp:// in SMTP_URL, with ?requireTLS=true and port 587."],
+    [NO_TLS, "This port does not use implicit TLS: use smtp:// in SMTP_URL, with ?requireTLS=true and port 587."],
     [/^EAUTH$/, "Check the user name and the password in SMTP_URL. Special characters must be percent-encoded."],
     [
       /Greeting never received|^Timeout$/,
-      "Use smtps:// in SMTP_URL if the port uses TLS from the start, such as 465. Otherwise check the host and the port.",
+      "Use smtps:// in SMTP_URL if the port uses implicit TLS, such as 465. Otherwise check the host and the port.",
     ],
     [/^ETLS$/, "The server must offer STARTTLS for ?requireTLS=true: use smtps:// in SMTP_URL, with port 465."],
   ],

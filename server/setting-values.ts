@@ -92,12 +92,15 @@ export const formUrlTemplate = z
     allowed: "an http or https URL with {publicId} in its path or query, not ${publicId} or {{publicId}}",
   });
 
-export const shortText = (allowed: string) =>
+/** As in the audit trail. */
+export const MAX_OPERATOR_NAME = 80;
+
+export const shortText = (allowed: string, max = 200) =>
   z
     .string()
     .trim()
-    .regex(/^\P{Cc}{1,200}$/u)
-    .meta({ allowed: `${allowed}, of at most 200 characters` });
+    .regex(new RegExp(`^\\P{Cc}{1,${max}}$`, "u"))
+    .meta({ allowed: `${allowed}, of at most ${max} characters` });
 
 export const host = z.string().min(1).default("127.0.0.1").meta({ allowed: "a host name or IP address" });
 

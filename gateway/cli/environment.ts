@@ -1,6 +1,7 @@
 import { userInfo } from "node:os";
 import { readSettings, type Settings } from "../../server/config.js";
 import { APP_SECRETS_MISSING } from "../../server/encryption.js";
+import { MAX_OPERATOR_NAME } from "../../server/setting-values.js";
 import { operatorName } from "../../server/texts.js";
 import { readAppSecret, readDatabaseUrl } from "../dev/data-folder.js";
 import { CommandFailure } from "./failure.js";
@@ -42,7 +43,7 @@ const isProduction = ({ NODE_ENV }: Settings) => NODE_ENV === "production";
 /** Who runs the command. Empty if the system has no name for its user, as in some containers. */
 export function operatorOf({ GUEST_FORMS_OPERATOR }: Settings): string {
   const name = GUEST_FORMS_OPERATOR ?? (process.env.SUDO_USER || systemUser());
-  return operatorName.safeParse(name).data ?? "";
+  return operatorName.safeParse(name.slice(0, MAX_OPERATOR_NAME)).data ?? "";
 }
 
 function systemUser(): string {

@@ -54,11 +54,19 @@ function findersOf(core: Caller) {
     listing,
     userOption: ofOption(user, "no user has this id, external id or email address"),
     listingOption: ofOption(listing, "no listing has this id or external id"),
-    form: async (given: string): Promise<string> =>
-      isUuid(given) ? given : (await core.find.form({ form: given })).id,
+    async form(given: string): Promise<string> {
+      const found = await core.find.form({ form: given }).catch((error) => {
+        // The trail of a form that was deleted can be read.
+        if (isUuid(given) && isNotFound(error)) return undefined;
+        throw error;
+      });
+      return found?.id ?? given;
+    },
     key: async (key: string): Promise<string> => (isUuid(key) ? key : (await core.keys.find({ key })).id),
   };
 }
+
+const isNotFound = (error: unknown) => error instanceof ServiceError && error.serviceCode === "RESOURCE_NOT_FOUND";
 
 /** Errors name the option. */
 const ofOption =
@@ -73,7 +81,7 @@ const ofOption =
 
 /** Why a reference is rejected: it finds nothing (`notFound`), finds two, or is malformed. Throws any other error. */
 export function issueOfReference(error: unknown, notFound: string): string {
-  if (error instanceof ServiceError && error.serviceCode === "RESOURCE_NOT_FOUND") return notFound;
+  if (isNotFound(error)) return notFound;
   if (error instanceof ServiceError && error.errors?.[0]) return error.errors[0].issue;
   throw error;
 }

@@ -25,7 +25,10 @@ as a guest's, which reads all stored addresses and is audited.`,
   examples: ["guest-forms find bba9c729", "guest-forms find guest@example.com"],
   async call({ find, people }, { text }) {
     const { emailAddress } = await import("../../server/values.js");
-    const { success: isAddress, data } = emailAddress.safeParse(text);
+    const { parseMessageId } = await import("../../server/emails/message-id.js");
+    // A Message-ID looks like an address.
+    const { success, data = "" } = emailAddress.safeParse(text);
+    const isAddress = success && !parseMessageId(text);
     const [found, guest] = await Promise.all([
       find.byText({ text }),
       isAddress ? people.find({ email: data }) : { forms: [], unreadable: 0 },

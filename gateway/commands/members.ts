@@ -26,6 +26,10 @@ export const members = noun("users' roles on listings", {
         named(ROLES),
       ),
     },
+    async consequences({ members }, { listingId, userId, role }) {
+      const isLast = role !== "OWNER" && (await isLastOwner(members, listingId, userId));
+      return { text: isLast ? describeLast(listingId) : "The user gets the role.", isDangerous: isLast };
+    },
     call: async ({ members }, input) => withReadableRole(await members.set(input)),
   }),
   remove: command({
@@ -33,10 +37,7 @@ export const members = noun("users' roles on listings", {
     input: MEMBERSHIP,
     async consequences({ members }, { listingId, userId }) {
       const isLast = await isLastOwner(members, listingId, userId);
-      const text = isLast
-        ? `The user is the last owner of listing ${listingId}: nobody is notified about it anymore, and without a writer no key sees its forms.`
-        : "The user loses the role on the listing, which has another owner or had none.";
-      return { text, isDangerous: isLast };
+      return { text: isLast ? describeLast(listingId) : "The user loses the role, if any.", isDangerous: isLast };
     },
     call: async ({ members }, input) => withReadableRole(await members.remove(input)),
     notFound: "This user has no role on this listing.",
@@ -55,6 +56,9 @@ export const members = noun("users' roles on listings", {
     none: ({ userId }) => (userId ? "This user has no role on any listing." : "This listing has no members."),
   }),
 });
+
+const describeLast = (listingId: string) =>
+  `The user is the last owner of listing ${listingId}: without a writer, no key sees its forms.`;
 
 async function isLastOwner(members: Caller["members"], listingId: string, userId: string): Promise<boolean> {
   let isOwner = false;

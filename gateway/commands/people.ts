@@ -41,9 +41,10 @@ ${INCOMPLETE}`,
       "guest-forms people erase guest@example.com --yes --json >> erasures.ndjson",
     ],
     async consequences({ people }, { email }) {
-      const { forms } = await people.find({ email });
+      const { forms, unreadable } = await people.find({ email });
+      const unknown = unreadable > 0 ? ` ${count(unreadable, "address", "addresses")} could not be checked.` : "";
       return {
-        text: `The address is erased for good from ${count(forms.length, "form", "forms")}, and unsent emails to it are deleted. The erasure is stored.`,
+        text: `The address is erased for good from ${count(forms.length, "form", "forms")}, and unsent emails to it are deleted. The erasure is stored.${unknown} This look-up was audited.`,
         isDangerous: true,
       };
     },

@@ -36,7 +36,7 @@ until the stay is over. Then prints what \`secrets status\` prints.`,
       return {
         text: others
           ? `A process that runs, or did in the last minute, lacks the newest secret of APP_SECRETS: it has only ${others}. It cannot read what is renewed: its emails fail, and retried creates make second forms. Restart it with the new secret first.`
-          : "Every process that runs has the newest secret of APP_SECRETS. What older secrets made is renewed.",
+          : "Every process of this version that runs has the newest secret of APP_SECRETS. What older secrets made is renewed.",
         isDangerous: others !== "",
       };
     },

@@ -38,7 +38,7 @@ const findUnverifiedDatabase = (name: string, url: string | undefined) =>
   tlsOf(new URL(url).searchParams) === "unverified" &&
   `${name} has sslmode=no-verify: anybody on the network path can pose as the database. Use sslmode=verify-full, with sslrootcert=FILE if the authority of its certificate is your own.`;
 
-/** The port of TLS from the start (RFC 8314), and those of STARTTLS. */
+/** The port of implicit TLS (RFC 8314), and those of STARTTLS. */
 const TLS_PORT = "465";
 const STARTTLS_PORTS = ["25", "587"];
 
@@ -48,7 +48,7 @@ function findMailProblems({ protocol, port, password, hostname, searchParams }: 
   return [
     !isTls &&
       port === TLS_PORT &&
-      "SMTP_URL has smtp:// with port 465, which uses TLS from the start: use smtps://, or port 587.",
+      "SMTP_URL has smtp:// with port 465, which uses implicit TLS: use smtps://, or port 587.",
     isTls &&
       STARTTLS_PORTS.includes(port) &&
       `SMTP_URL has smtps:// with port ${port}, which uses STARTTLS: use smtp:// with ?requireTLS=true, or port 465.`,

@@ -121,7 +121,8 @@ async function sendInvitation(deps: EmailDeps, row: ClaimedEmail): Promise<Sent>
 /** Notifies the owner of a webhook endpoint that it was disabled. */
 async function notifyOwner(deps: EmailDeps, row: ClaimedEmail): Promise<Sent> {
   const { url, disabledAt, reason, messageId, ownerEmail: to } = row;
-  if (!to) return { state: "deleted" };
+  // Somebody has dealt with it.
+  if (!to || reason === "manual") return { state: "deleted" };
   return sendMessage(
     deps,
     row,

@@ -12,12 +12,14 @@ export const IS_OVER = "coalesce(f.check_out_date <= now(), false)";
 /** SQL: the guest of form `f` does not need the invitation `n` anymore. */
 export const NEEDS_NO_INVITATION = `(${IS_OVER} OR f.status <> 'SENT' OR ${IS_REPLACED})`;
 
-/** SQL that audits the emails that `rows` names. */
-export const auditExpired = (rows: string) =>
+/** SQL that audits the end of the emails that `rows` names. */
+const auditEnded = (action: string, rows: string) =>
   auditBySystemSql(
-    "email.expired",
+    action,
     `SELECT coalesce(form_id, endpoint_id), correlation_id, jsonb_build_object('emailId', id::text) FROM ${rows}`,
   );
+
+export const auditExpired = (rows: string) => auditEnded("email.expired", rows);
 
 /** Emails to owners of endpoints wait for so long, with or without a mailer. */
 const MAX_WAIT = "interval '3 days'";
@@ -43,9 +45,11 @@ const EXPIRE = `
     UPDATE emails SET state = CASE state::text WHEN 'bounced' THEN 'dismissed' ELSE 'expired' END::"EmailState",
       next_attempt_at = NULL, ended_at = coalesce(ended_at, now())
     WHERE id = ANY(ARRAY(SELECT id FROM due))
-    RETURNING id, form_id, endpoint_id, correlation_id
+    RETURNING id, form_id, endpoint_id, correlation_id, state
   ), audited AS (
-    ${auditExpired("expired")}
+    ${auditExpired("expired WHERE state::text = 'expired'")}
+  ), audited_bounced AS (
+    ${auditEnded("email.dismissed", "expired WHERE state::text = 'dismissed'")}
   )
   SELECT created_at::text AS "createdAt", id::text, (SELECT count(*)::int FROM expired) AS expired
   FROM examined ORDER BY examined.created_at DESC, examined.id DESC LIMIT 1`;
@@ -65,13 +69,15 @@ export async function expireEmails(
 ): Promise<void> {
   let emails = 0;
   for (const state of ["waiting", "retrying", "failed", "bounced"]) {
+    const isWaiting = ["waiting", "retrying"].includes(state);
     for (let last: Batch | undefined = { createdAt: "-infinity", id: "0", expired: 0 }; last; ) {
       if (signal?.aborted) break;
       [last] = await db.query<Batch>("expire-emails", EXPIRE, [state, last.createdAt, last.id]);
       emails += last?.expired ?? 0;
+      // The others were counted when they failed or were sent.
+      if (isWaiting) counts.add("email.expired", last?.expired ?? 0);
     }
   }
-  counts.add("email.expired", emails);
   if (emails > 0) log.info({ emails }, "emails expired");
 }
 

@@ -3,9 +3,10 @@ import { audit } from "../audit-trail/audit.js";
 import type { Sql } from "../database/db.js";
 import { invalid, notFound } from "../errors.js";
 import { findFormsByAddress } from "../forms/find-by-address.js";
-import { INVITATION, IS_REPLACED } from "../outbox/enqueue.js";
+import { INVITATION } from "../outbox/enqueue.js";
 import { emailAddress } from "../values.js";
-import { maskEmails } from "./masking.js";
+import { NEEDS_NO_INVITATION } from "./expiry.js";
+import { toAnswer } from "./masking.js";
 import { parseMessageId } from "./message-id.js";
 import type * as schema from "./schema.js";
 import type { Email } from "./schema.js";
@@ -70,15 +71,22 @@ const EMAILS_OF_MESSAGE = `
   UNION ALL SELECT n.id::text FROM emails n WHERE $1::uuid IS NULL AND n.id = $2::bigint AND n.endpoint_id IS NOT NULL`;
 
 const LAST_OF_FORMS = `
-  SELECT n.id::text FROM emails n
-  WHERE n.form_id = ANY($1::uuid[]) AND n.kind = '${INVITATION}' AND NOT ${IS_REPLACED}`;
+  SELECT n.id::text FROM emails n JOIN forms f ON f.id = n.form_id
+  WHERE n.form_id = ANY($1::uuid[]) AND n.kind = '${INVITATION}' AND NOT ${NEEDS_NO_INVITATION}`;
 
 const MARK_BOUNCED = `
-  UPDATE emails n SET state = 'bounced', last_error = coalesce($2, 'it bounced')
+  UPDATE emails n SET state = 'bounced', last_error = coalesce($2, n.last_error, 'it bounced')
   WHERE n.id = ANY($1::bigint[]) AND n.state::text IN ('sent', 'bounced')
   RETURNING ${EMAIL_COLUMNS}`;
 
-async function findEmails(ctx: OperatorContext, given: string): Promise<{ ids: string[]; unreadable: number }> {
+interface Found {
+  ids: string[];
+  unreadable: number;
+  /** The guest's address, if it was given. */
+  address?: string;
+}
+
+async function findEmails(ctx: OperatorContext, given: string): Promise<Found> {
   const { db } = ctx.services;
   const message = parseMessageId(given);
   const toIds = (rows: { id: string }[]) => rows.map(({ id }) => id);
@@ -89,14 +97,16 @@ async function findEmails(ctx: OperatorContext, given: string): Promise<{ ids: s
   const address = emailAddress.safeParse(given);
   if (!address.success)
     throw invalid([{ field: "email", issue: "must be a Message-ID of this service, or an email address" }]);
-  const { ids, unreadable } = await findFormsByAddress(ctx.services, address.data);
-  return { ids: toIds(await db.query("last-emails-of-forms", LAST_OF_FORMS, [ids])), unreadable };
+  const { ids, unreadable } = await findFormsByAddress(ctx, address.data);
+  const found = toIds(await db.query("last-emails-of-forms", LAST_OF_FORMS, [ids]));
+  return { ids: found, unreadable, address: address.data };
 }
 
 /** Records that emails which the mail server had accepted came back. */
 export async function markBounced({ ctx, input }: Call<typeof schema.bouncedInput, OperatorContext>) {
-  const { ids, unreadable } = await findEmails(ctx, input.email);
-  const reason = input.reason === undefined ? null : maskEmails(input.reason);
+  const { ids, unreadable, address } = await findEmails(ctx, input.email);
+  const template = ctx.services.settings.FORM_URL_TEMPLATE ?? "";
+  const reason = input.reason === undefined ? null : toAnswer(input.reason, address ?? "", template);
   const emails = await ctx.services.db.sqlTransaction(async (tx) => {
     const rows = await tx.query<Email>("mark-bounced", MARK_BOUNCED, [ids, reason]);
     await auditEmails(tx, ctx, "email.bounced", rows);

@@ -1,8 +1,7 @@
 import type { Settings } from "../config.js";
 import { describeConnectionFailure } from "../connection-failures.js";
 import { SendingFailed } from "../outbox/attempt.js";
-import { storable } from "../texts.js";
-import { redactEmail } from "./masking.js";
+import { toAnswer } from "./masking.js";
 import type { Message } from "./sender.js";
 
 export interface Mailer {
@@ -28,11 +27,11 @@ export async function smtpMailer(settings: Settings): Promise<Mailer | undefined
       const signal = AbortSignal.timeout(SMTP_TIMEOUT_SECONDS * 1000 * MESSAGE_TIMEOUTS);
       try {
         const { response } = await transport.sendMail({ ...message, signal });
-        return answerOf(response, to, FORM_URL_TEMPLATE);
+        return toAnswer(response, to, FORM_URL_TEMPLATE);
       } catch (error) {
         // A new error without `cause`: the original contains the address, and the reason is logged and stored.
         const reason = describeConnectionFailure(error, "SMTP_URL");
-        throw new MailRejected(answerOf(reason, to, FORM_URL_TEMPLATE), isFinal(error));
+        throw new MailRejected(toAnswer(reason, to, FORM_URL_TEMPLATE), isFinal(error));
       }
     },
   };
@@ -57,21 +56,6 @@ const MAX_ANSWER_BYTES = 65_536;
 
 /** Deadline of a message, in timeouts: a server that keeps sending single lines never hits the idle timeout. */
 const MESSAGE_TIMEOUTS = 10;
-
-const MAX_ANSWER_CHARACTERS = 500;
-
-/** An answer as it is logged and stored: one line, without the address and the guest's link. */
-function answerOf(text: string, to: string, template: string): string {
-  const line = redactEmail(text, to).replace(/[\s\p{Cc}]+/gu, " ");
-  return redactLink(storable(line.slice(0, MAX_ANSWER_CHARACTERS)), template);
-}
-
-/** Spam filters quote rejected links, and anyone with the guest's link can open the form. */
-function redactLink(text: string, template: string): string {
-  const [before = template] = template.split("{publicId}");
-  const [first = "", ...rest] = text.split(before);
-  return first + rest.map((part) => `[link]${part.replace(/^\S+/, "")}`).join("");
-}
 
 /** Whether the rejection is permanent. A rejected login or sender is retried: the operator can fix it. */
 function isFinal(error: unknown): boolean {

@@ -16,7 +16,7 @@ export async function findPerson({
   ctx,
   input,
 }: Call<typeof addressInput>): Promise<{ forms: FormV1[]; unreadable: number }> {
-  const { ids, unreadable } = await findFormsByAddress(ctx.services, input.email);
+  const { ids, unreadable } = await findFormsByAddress(ctx, input.email);
   const { db } = ctx.services;
   const forms: FormV1[] = [];
   for (const group of inGroups(ids, BATCH)) {

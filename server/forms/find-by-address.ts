@@ -1,4 +1,4 @@
-import type { Services } from "../access/context.js";
+import type { Context } from "../access/context.js";
 import type { Sql } from "../database/db.js";
 import { tryOpen } from "../encryption.js";
 import { NIL_UUID } from "../values.js";
@@ -37,11 +37,13 @@ export async function* readStoredAddresses(db: Sql): AsyncGenerator<Sealed[]> {
  * The ids of the forms that have a guest's address, ignoring case, and how many stored addresses no secret can decrypt. Decrypts all
  * stored addresses in batches, because encrypted ones cannot be searched.
  */
-export async function findFormsByAddress({ db, keyring }: Services, email: string) {
+export async function findFormsByAddress({ services, signal }: Pick<Context, "services" | "signal">, email: string) {
+  const { db, keyring } = services;
   const wanted = email.toLowerCase();
   const ids: string[] = [];
   let unreadable = 0;
   for await (const rows of readStoredAddresses(db)) {
+    signal.throwIfAborted();
     const addresses = rows.map(({ id, guest_email }) => tryOpen(keyring.email, guest_email, id)?.text.toLowerCase());
     unreadable += addresses.filter((address) => address === undefined).length;
     ids.push(...rows.filter((_, index) => addresses[index] === wanted).map(({ id }) => id));

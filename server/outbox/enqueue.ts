@@ -99,7 +99,7 @@ export const moveInvitations = (formId: string, listingId: string, checkInDate: 
     AND (n.check_in_date, n.tenant_id) <> (moved.check_in_date, moved.tenant_id)`;
 
 const CANCEL = `
-  DELETE FROM emails WHERE form_id = ANY($1::uuid[]) AND state::text IN ('waiting', 'retrying', 'failed') RETURNING id`;
+  DELETE FROM emails WHERE form_id = ANY($1::uuid[]) AND state::text IN ('waiting', 'retrying', 'failed', 'bounced') RETURNING id`;
 
 /** Removes the unsent emails about these forms, except those being sent right now, and returns their number. */
 export async function cancelInvitations(sql: Sql, formIds: string[]): Promise<number> {

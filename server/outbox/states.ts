@@ -51,7 +51,7 @@ const EMAILS: Line[] = [
   ["failed", "waiting", "retry-failed-emails", "../emails/store.ts", "an operator retries all that failed"],
   ["running", "expired", "record-emails", "record.ts", "nobody needs it anymore"],
   ["running", "deleted", "record-emails", "record.ts", "it has no recipient anymore"],
-  ["waiting retrying failed", "deleted", "cancel-emails", "enqueue.ts", "the address is erased"],
+  ["waiting retrying failed bounced", "deleted", "cancel-emails", "enqueue.ts", "the address is erased"],
   [
     "waiting retrying failed",
     "expired",

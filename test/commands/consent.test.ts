@@ -135,7 +135,7 @@ test("secrets reencrypt needs --yes while a process runs that lacks the newest s
   await expect.poll(() => commands.failure("secrets", "reencrypt")).toEqual([2, expect.stringMatching(lacks)]);
   await running.stop();
   expect(await commands.json("secrets", "reencrypt", "--dry-run")).toMatchObject({
-    consequences: expect.stringMatching(/^Every process that runs has the newest secret/),
+    consequences: expect.stringMatching(/^Every process of this version that runs has the newest secret/),
   });
   expect(await commands.json("secrets", "reencrypt")).toMatchObject({ renewed: { addresses: 0 } });
 });

@@ -64,9 +64,9 @@ test.each<[set: string, env: Record<string, string>, said: RegExp]>([
     /^SMTP_URL has smtp:\/\/ with a password, which is sent in clear text if .*: add \?requireTLS=true, or use smtps:\/\/\.$/,
   ],
   [
-    "smtp:// with the port of TLS from the start",
+    "smtp:// with the port of implicit TLS",
     { SMTP_URL: "smtp://host:secret@mail.example.com:465" },
-    /^SMTP_URL has smtp:\/\/ with port 465, which uses TLS from the start: use smtps:\/\/, or port 587\.$/,
+    /^SMTP_URL has smtp:\/\/ with port 465, which uses implicit TLS: use smtps:\/\/, or port 587\.$/,
   ],
   [
     "smtps:// with a port of STARTTLS",
@@ -143,17 +143,17 @@ describe("a server that cannot be used", () => {
     [
       "smtps:// with a port of STARTTLS",
       ([, startTls]) => `smtps://host:s3cr3t@localhost:${startTls}`,
-      /This port does not use TLS from the start: use smtp:\/\/ in SMTP_URL, with \?requireTLS=true and port 587\.$/,
+      /This port does not use implicit TLS: use smtp:\/\/ in SMTP_URL, with \?requireTLS=true and port 587\.$/,
     ],
     [
-      "smtp:// with a port of TLS from the start",
+      "smtp:// with a port of implicit TLS",
       ([, , tls]) => `smtp://host:s3cr3t@localhost:${tls}`,
-      /(Greeting never received|Timeout)\. Use smtps:\/\/ in SMTP_URL if the port uses TLS from the start, such as 465\./,
+      /(Greeting never received|Timeout)\. Use smtps:\/\/ in SMTP_URL if the port uses implicit TLS, such as 465\./,
     ],
     [
       "a certificate of an unknown authority",
       ([, , tls]) => `smtps://host:s3cr3t@localhost:${tls}`,
-      /self-signed certificate\. .* set NODE_EXTRA_CA_CERTS to a file with the certificate of the authority\.$/,
+      /self-signed certificate.*\. .*set NODE_EXTRA_CA_CERTS to a file with the certificate of the authority\.$/,
     ],
     [
       "a wrong password",

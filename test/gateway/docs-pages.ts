@@ -1,6 +1,16 @@
 import { readdirSync } from "node:fs";
 
-const OTHERS = ["sdk", "guest-page", "contract", "operating", "metrics", "alerts", "outgrow", "internal-tools"];
+const OTHERS = [
+  "sdk",
+  "guest-page",
+  "contract",
+  "operating",
+  "metrics",
+  "alerts",
+  "before-you-send",
+  "outgrow",
+  "internal-tools",
+];
 
 /** Paths of the pages that are made from Markdown. */
 export const MARKDOWN_PAGES = [

@@ -64,6 +64,7 @@ describe("/llms.txt", async () => {
       "operating.md",
       "metrics.md",
       "alerts.md",
+      "before-you-send.md",
       "outgrow.md",
       "internal-tools.md",
     ]);

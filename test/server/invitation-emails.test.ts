@@ -78,6 +78,8 @@ test("an email is enqueued for a new form with an address, and not for replays, 
       lastAttemptAt: null,
       runAt: expect.stringMatching(/^\d{4}-.*Z$/),
       sentAt: null,
+      messageId: null,
+      reply: null,
     },
   ]);
   const rows = await sql("SELECT kind, form_id FROM emails");

@@ -123,7 +123,7 @@ export class TestGateway {
     this.#tables ??= (
       await pool.query<{ name: string }>(
         `SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables
-         WHERE schemaname = 'public' ORDER BY 1`,
+         WHERE schemaname = 'public' AND tablename <> 'secret_uses' ORDER BY 1`,
       )
     ).rows.map(({ name }) => name);
     const queries = this.#tables.map((name) => {

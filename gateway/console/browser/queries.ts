@@ -61,9 +61,9 @@ export const useRead = <Data>(
     queryFn: read,
     placeholderData: (previous) => (isPaged ? previous : undefined),
     enabled,
-    ...(isOnce && { staleTime: Number.POSITIVE_INFINITY }),
     refetchInterval: ({ state }) =>
       isTemporary(state.error) ? AFTER_FAILURE_MS : everySeconds !== undefined && everySeconds * 1000,
+    ...(isOnce && { staleTime: Number.POSITIVE_INFINITY, retry: false, refetchInterval: false }),
   });
 
 /** A listing, from memory if it was read before. */

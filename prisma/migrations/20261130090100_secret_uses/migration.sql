@@ -1,5 +1,3 @@
--- Locks: none
-
 -- Which secrets the processes that run now have.
 CREATE TABLE "secret_uses" (
     "process_id" UUID NOT NULL,

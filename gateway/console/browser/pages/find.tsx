@@ -23,7 +23,7 @@ const PATHS: Record<Hit["kind"], (hit: Hit) => string> = {
 const hrefOf = (hit: Hit) => `/console/${PATHS[hit.kind](hit)}`;
 
 /** A guest's address is in no page's address. */
-const isAddress = (text: string) => /^[^\s@]+@[^\s@]+$/.test(text) && !text.startsWith("<");
+const isAddress = (text: string) => /^[^\s@<]+@[^\s@>]+$/.test(text) && !/^(form|endpoint)-[\da-f-]+@/.test(text);
 
 const LISTS: Partial<Record<Hit["kind"], string>> = { listing: "listings", user: "users" };
 
@@ -97,7 +97,7 @@ export function FindPage({ searchText }: { searchText: string }) {
     ...(found.data?.hits ?? []).map(hrefOf),
     ...(guest.data?.forms ?? []).map(({ id }) => `/console/forms/${id}`),
   ];
-  const isDone = found.data !== undefined && (guest.data !== undefined || !mayBeGuest);
+  const isDone = found.data !== undefined && (guest.data?.unreadable === 0 || !mayBeGuest);
   const only = isDone && targets.length === 1 ? targets[0] : undefined;
   useEffect(() => {
     if (only) route(only, true);
