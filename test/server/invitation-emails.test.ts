@@ -128,7 +128,8 @@ describe("the message", () => {
     expect(html).toContain(`<a href="https://forms.example.org/g/${form.publicId}?lang=en&amp;from=mail"`);
     await expect.poll(listUnsent).toEqual([]);
     const ids = { emailId: expect.any(String), correlationId: expect.any(String) };
-    const facts = { ...ids, formId: form.id, to: "U***@m***.com" };
+    const handle = { messageId: mail?.messageId, reply: "250 OK: message queued" };
+    const facts = { ...ids, formId: form.id, to: "U***@m***.com", ...handle };
     expect(lines).toContainEqual({ level: "info", facts, message: "email sent" });
     expect(JSON.stringify(lines).toLowerCase()).not.toContain("unmistakable");
   });

@@ -58,7 +58,7 @@ ORDER BY entry.id::bigint DESC LIMIT $3::int
 
 -- cancel-emails
 -- reads: emails by index
-DELETE FROM emails WHERE form_id = ANY($1::uuid[]) AND state::text IN ('waiting', 'retrying', 'failed') RETURNING id
+DELETE FROM emails WHERE form_id = ANY($1::uuid[]) AND state::text IN ('waiting', 'retrying', 'failed', 'bounced') RETURNING id
 
 -- changed-addresses
 -- reads: forms by index
@@ -389,7 +389,7 @@ WHERE n.state IN ('waiting', 'retrying', 'running') AND n.state <> 'sent'
 
 -- disable-endpoint
 -- reads: webhook_endpoints by index
-UPDATE webhook_endpoints w SET disabled_at = now(), disabled_reason = 'manual'
+UPDATE webhook_endpoints w SET disabled_at = coalesce(disabled_at, now()), disabled_reason = 'manual'
 WHERE w.id = $1::uuid RETURNING w.id AS "id", w.user_id AS "userId", w.url AS "url", w.events AS "events", w.listing_ids AS "listingIds", w.disabled_at AS "disabledAt", w.disabled_reason AS "disabledReason", w.failing_since AS "failingSince", w.created_at AS "createdAt"
 
 -- dismiss-email
@@ -522,12 +522,17 @@ SELECT FROM emails later WHERE later.form_id = n.form_id AND later.kind = 'invit
   UPDATE emails SET state = CASE state::text WHEN 'bounced' THEN 'dismissed' ELSE 'expired' END::"EmailState",
     next_attempt_at = NULL, ended_at = coalesce(ended_at, now())
   WHERE id = ANY(ARRAY(SELECT id FROM due))
-  RETURNING id, form_id, endpoint_id, correlation_id
+  RETURNING id, form_id, endpoint_id, correlation_id, state
 ), audited AS (
   
 INSERT INTO audit_entries (actor, action, subject_id, correlation_id, details)
 SELECT 'system', 'email.expired', subject_id, correlation_id, details
-FROM (SELECT coalesce(form_id, endpoint_id), correlation_id, jsonb_build_object('emailId', id::text) FROM expired) AS entry (subject_id, correlation_id, details)
+FROM (SELECT coalesce(form_id, endpoint_id), correlation_id, jsonb_build_object('emailId', id::text) FROM expired WHERE state::text = 'expired') AS entry (subject_id, correlation_id, details)
+), audited_bounced AS (
+  
+INSERT INTO audit_entries (actor, action, subject_id, correlation_id, details)
+SELECT 'system', 'email.dismissed', subject_id, correlation_id, details
+FROM (SELECT coalesce(form_id, endpoint_id), correlation_id, jsonb_build_object('emailId', id::text) FROM expired WHERE state::text = 'dismissed') AS entry (subject_id, correlation_id, details)
 )
 SELECT created_at::text AS "createdAt", id::text, (SELECT count(*)::int FROM expired) AS expired
 FROM examined ORDER BY examined.created_at DESC, examined.id DESC LIMIT 1
@@ -1083,10 +1088,10 @@ SELECT l.id FROM unnest($1::uuid[]) AS l (id)
 WHERE EXISTS (SELECT FROM forms f WHERE f.listing_id = l.id OFFSET 100)
 
 -- last-emails-of-forms
--- reads: emails by index
-SELECT n.id::text FROM emails n
-WHERE n.form_id = ANY($1::uuid[]) AND n.kind = 'invitation' AND NOT EXISTS (
-SELECT FROM emails later WHERE later.form_id = n.form_id AND later.kind = 'invitation' AND later.id > n.id)
+-- reads: emails by index, forms by index
+SELECT n.id::text FROM emails n JOIN forms f ON f.id = n.form_id
+WHERE n.form_id = ANY($1::uuid[]) AND n.kind = 'invitation' AND NOT (coalesce(f.check_out_date <= now(), false) OR f.status <> 'SENT' OR EXISTS (
+SELECT FROM emails later WHERE later.form_id = n.form_id AND later.kind = 'invitation' AND later.id > n.id))
 
 -- list-emails
 -- reads: emails by index, forms by index
@@ -1270,7 +1275,7 @@ SELECT set_config('statement_timeout', '600000', true),
 
 -- mark-bounced
 -- reads: emails by index, forms by index
-UPDATE emails n SET state = 'bounced', last_error = coalesce($2, 'it bounced')
+UPDATE emails n SET state = 'bounced', last_error = coalesce($2, n.last_error, 'it bounced')
 WHERE n.id = ANY($1::bigint[]) AND n.state::text IN ('sent', 'bounced')
 RETURNING n.id::text, n.form_id::text AS "formId", (SELECT f.listing_id FROM forms f WHERE f.id = n.form_id) AS "listingId",
 (SELECT f.check_in_date FROM forms f WHERE f.id = n.form_id) AS "checkInDate", n.endpoint_id::text AS "endpointId", n.state, n.attempts,
