@@ -40,6 +40,16 @@ const withoutCoBody = {
   },
 };
 
+/** Zod exports its messages in 60 languages (0.4 MB). The gateway has its own. */
+const withoutLocales = {
+  name: "without-locales",
+  setup({ onLoad }) {
+    onLoad({ filter: /zod\/v4\/locales\/index\.js$/ }, () => ({
+      contents: 'export { default as en } from "./en.js";',
+    }));
+  },
+};
+
 async function bundleService() {
   const { metafile } = await build({
     ...OPTIONS,
@@ -53,7 +63,7 @@ async function bundleService() {
     banner: {
       js: 'import { createRequire as requireFrom } from "node:module"; const require = requireFrom(import.meta.url);',
     },
-    plugins: [nativeSpread, withoutCoBody],
+    plugins: [nativeSpread, withoutCoBody, withoutLocales],
     metafile: true,
   });
   return metafile;

@@ -111,8 +111,9 @@ test("a process suspended for longer than the statement timeout reads the respon
   const db = openTestDb({ DATABASE_URL: url, DATABASE_STATEMENT_TIMEOUT_MS: 1_000, DATABASE_POOL_SIZE: 1 });
   const pid = () => db.query("pid", "SELECT pg_backend_pid() AS pid", []);
   const before = await pid();
-  const sleeping = db.query("sleep", "SELECT pg_sleep(0.2)::text AS slept", []);
-  await waitForActive(url);
+  const observer = await openClient(url);
+  const sleeping = db.query("sleep", "SELECT pg_sleep(0.6)::text AS slept", []);
+  await waitForActive(observer);
   // Neither the response nor a timer is handled meanwhile.
   for (const began = performance.now(); performance.now() - began < 3_000; );
   expect(await sleeping).toHaveLength(1);
@@ -120,8 +121,7 @@ test("a process suspended for longer than the statement timeout reads the respon
 });
 
 /** Waits until a statement has reached the database. */
-async function waitForActive(url: string): Promise<void> {
-  const observer = await openClient(url);
+async function waitForActive(observer: pg.Client): Promise<void> {
   const active = "SELECT FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%' AND state = 'active'";
   await expect.poll(async () => (await observer.query(active)).rowCount, { interval: 5 }).toBe(1);
 }
