@@ -32,7 +32,7 @@ it), bounced (accepted, and came back: recorded by emails bounced), dismissed (i
       "state",
       "attempts",
       "runAt",
-      ...(formId || state === "sent" || state === "bounced" ? (["sentAt", "messageId", "reply"] as const) : []),
+      ...(formId || state ? (["sentAt", "messageId", "reply"] as const) : []),
       "lastError",
     ],
     none: ({ state, formId }) =>

@@ -11,6 +11,7 @@ const COLUMNS: Columns<Found["hits"][number]> = ["kind", "id", "name", "about", 
 
 /** How to see the rest of a kind of which only the first are shown. */
 const LISTS: Partial<Record<Found["more"][number], string>> = {
+  form: "guest-forms forms list --external-id TEXT",
   listing: "guest-forms listings list --search TEXT",
   user: "guest-forms users list --search TEXT",
 };

@@ -45,6 +45,7 @@ export const forms = noun("guest-registration forms", {
       listingId: option("--listing <listing>", "only forms on this listing; an id or external id", LISTING_OPTION),
       userId: userFilter("forms in scope of this user's keys"),
       status: option("--status <status>", "only forms in this status", oneOf(KNOWN_STATUSES)),
+      externalId: option("--external-id <id>", "only forms with exactly this external id", TEXT),
       checkInDay: option(
         "--check-in <day>",
         "only forms with check-in on this day in the listing's time zone, such as 2027-07-01",

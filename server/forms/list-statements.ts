@@ -239,12 +239,20 @@ const LAST_EMAIL_STATE = `(
 
 const matchesOperator = (builder: Builder) => `${ifGiven(builder, "status", "f.status =")}
       AND ${ifGiven(builder, "listingId", "f.listing_id =")} AND ${inScopeIfGiven(builder, "f.listing_id")}
+      AND ${ifGiven(builder, "externalId", "f.external_id =")}
       AND ${ifGiven(builder, "emailState", `${LAST_EMAIL_STATE} =`)}`;
 
 const arriving: Source = (builder) => `
     SELECT f.created_at, f.id
     FROM ${range(builder, `SELECT * FROM forms f WHERE ${arrivesSoon(builder)}`, "ORDER BY f.check_in_date")} f
     WHERE f.status = 'SENT' AND ${matchesOperator(builder)} AND ${builder.after("f.created_at", "f.id")}`;
+
+const withExternalId: Source = (builder) => {
+  const { condition, order } = INDEXED.withExternalId;
+  const forms = range(builder, `SELECT * FROM forms f WHERE ${condition(builder)}`, order(builder));
+  return `
+    SELECT f.created_at, f.id FROM ${forms} f WHERE ${matchesOperator(builder)}`;
+};
 
 /** Forms whose last invitation is in a state, except `sent`, which most are in. */
 const withEmailState: Source = (builder) => {
@@ -278,6 +286,7 @@ export const NEWEST = {
   ),
   onDay: newest("newest-forms-on-day", onDay),
   arriving: newest("newest-forms-arriving", arriving),
+  withExternalId: newest("newest-forms-with-external-id", withExternalId),
   withEmailState: newest("newest-forms-with-email-state", withEmailState),
 };
 

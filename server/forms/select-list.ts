@@ -50,13 +50,14 @@ type OperatorFilters = Omit<z.output<typeof listAllInput>, "limit" | "cursor">;
 
 /** All forms that match, newest first; with `userId`, those in that user's scope. */
 export async function selectNewestForms(sql: Sql, page: KeysetValues, filters: OperatorFilters): Promise<FormRow[]> {
-  const { listingId, userId, status, checkInDay, emailState, arrivesWithinDays } = filters;
+  const { listingId, userId, status, checkInDay, externalId, emailState, arrivesWithinDays } = filters;
   const parameters = { ...keyset(page), ...filters };
   if (checkInDay !== undefined) {
     const timeZones = [...(await readTimeZoneNames(sql)).keys()];
     return NEWEST.onDay.read(sql, { ...parameters, timeZones });
   }
   if (arrivesWithinDays !== undefined) return NEWEST.arriving.read(sql, parameters);
+  if (externalId !== undefined) return NEWEST.withExternalId.read(sql, parameters);
   if (emailState !== undefined) return NEWEST.withEmailState.read(sql, parameters);
   if (listingId !== undefined) return NEWEST.onListing.read(sql, parameters);
   if (userId === undefined) return (status === undefined ? NEWEST.all : NEWEST.inStatus).read(sql, parameters);

@@ -81,6 +81,7 @@ export async function callProcedures(
   for (const status of ["SENT", "CANCELLED"] as const) await operator.forms.listAll({ userId: largeUserId, status });
   await operator.forms.listAll({ userId, listingId, status: "SENT", checkInDay: "2027-07-01" });
   await operator.forms.listAll({ arrivesWithinDays: 3 });
+  await operator.forms.listAll({ externalId: "booking-1" });
   await operator.forms.listAll({ emailState: "failed" });
   await user.forms.setStatus({ id: form.id, status: "COMPLETED" });
   await operator.forms.setStatus({ id: form.id, status: "SENT" });

@@ -76,6 +76,8 @@ describe("a form is found", () => {
     const { hits, more } = await operator.find.byText({ text: "shared" });
     expect(hits.map(({ id }) => id)).toEqual(made.slice(0, 10));
     expect(more).toEqual(["form"]);
+    const { items } = await operator.forms.listAll({ externalId: "shared" });
+    expect(items.map(({ id }) => id)).toEqual(made);
     expect(await catchRejectedFields(operator.find.form({ form: "shared" }))).toEqual(["form"]);
   });
 

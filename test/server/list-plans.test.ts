@@ -63,6 +63,7 @@ const INDEXES = {
     arriving: ["forms_check_in_date_idx"],
     // There are no emails here: query-plans.test.ts examines it.
     withEmailState: [] as string[],
+    withExternalId: ["forms_external_id_idx"],
   } satisfies Record<keyof typeof NEWEST, string[]>,
 };
 

@@ -58,7 +58,7 @@ describe("in pages of every size", () => {
       [{ listingId: UNKNOWN }, []],
     ]));
 
-  test("forms.listAll returns the forms in a status, with check-in on a day in their listing's time zone, or both", async () => {
+  test("forms.listAll returns the forms in a status, with an external id, with check-in on a day in their listing's time zone, or all of these", async () => {
     const [first, second, third] = forms as [FormV1, FormV1, FormV1];
     const set = (id: string, status: string, checkIn: string) =>
       services.db.pool.query("UPDATE forms SET status = $2, check_in_date = $3 WHERE id = $1", [id, status, checkIn]);
@@ -69,6 +69,13 @@ describe("in pages of every size", () => {
     await set(first.id, "COMPLETED", "2027-07-01T10:30:00Z");
     await set(second.id, "ACCEPTED", "2027-07-02T10:30:00Z");
     await set(third.id, "ACCEPTED", "2027-07-01T00:00:00Z");
+    // One booking on two listings.
+    const externalId = "trip-1";
+    await services.db.pool.query("UPDATE forms SET external_id = $1 WHERE id IN ($2, $3)", [
+      externalId,
+      first.id,
+      third.id,
+    ]);
     await expectItems<Filters>(
       async (input) => {
         const { items, nextCursor } = await operator.forms.listAll(input);
@@ -85,6 +92,13 @@ describe("in pages of every size", () => {
         [{ checkInDay: "2027-07-01", userId, listingId: two.id }, [second.id]],
         [{ checkInDay: "2027-07-02", status: "ACCEPTED" }, []],
         [{ checkInDay: "9999-12-31" }, []],
+        [{ externalId }, [third.id, first.id]],
+        [{ externalId, userId }, [first.id]],
+        [{ externalId, listingId: three.id, emailState: "waiting" }, [third.id]],
+        [{ externalId, status: "ACCEPTED" }, [third.id]],
+        [{ externalId, checkInDay: "2027-07-02" }, [first.id]],
+        [{ externalId, arrivesWithinDays: 3 }, []],
+        [{ externalId: "trip" }, []],
       ],
     );
     for (const [id, timezone] of [

@@ -1381,9 +1381,10 @@ FROM (
   WHERE f.status = 'SENT' AND ($3::text IS NULL OR f.status = $3::text)
     AND ($4::uuid IS NULL OR f.listing_id = $4::uuid) AND ($5::uuid IS NULL OR EXISTS (
       SELECT m.listing_id FROM memberships m WHERE m.user_id = $5::uuid AND grants_scope(m.role) AND m.listing_id = f.listing_id))
-    AND ($6::text IS NULL OR (
-        SELECT n.state::text FROM emails n WHERE n.form_id = f.id AND n.kind = 'invitation' ORDER BY n.id DESC LIMIT 1) = $6::text) AND (f.created_at, f.id) < ($7::timestamptz, $8::uuid)
-  ORDER BY created_at DESC, id DESC LIMIT $9::int
+    AND ($6::text IS NULL OR f.external_id = $6::text)
+    AND ($7::text IS NULL OR (
+        SELECT n.state::text FROM emails n WHERE n.form_id = f.id AND n.kind = 'invitation' ORDER BY n.id DESC LIMIT 1) = $7::text) AND (f.created_at, f.id) < ($8::timestamptz, $9::uuid)
+  ORDER BY created_at DESC, id DESC LIMIT $10::int
 ) page
 CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
 WHERE /* on the primary */ true
@@ -1455,9 +1456,10 @@ FROM (
     AND ($5::text IS NULL OR f.status = $5::text)
     AND ($6::uuid IS NULL OR f.listing_id = $6::uuid) AND ($7::uuid IS NULL OR EXISTS (
       SELECT m.listing_id FROM memberships m WHERE m.user_id = $7::uuid AND grants_scope(m.role) AND m.listing_id = f.listing_id))
-    AND ($8::text IS NULL OR (
-        SELECT n.state::text FROM emails n WHERE n.form_id = f.id AND n.kind = 'invitation' ORDER BY n.id DESC LIMIT 1) = $8::text) AND (f.created_at, f.id) < ($9::timestamptz, $10::uuid)
-  ORDER BY created_at DESC, id DESC LIMIT $11::int
+    AND ($8::text IS NULL OR f.external_id = $8::text)
+    AND ($9::text IS NULL OR (
+        SELECT n.state::text FROM emails n WHERE n.form_id = f.id AND n.kind = 'invitation' ORDER BY n.id DESC LIMIT 1) = $9::text) AND (f.created_at, f.id) < ($10::timestamptz, $11::uuid)
+  ORDER BY created_at DESC, id DESC LIMIT $12::int
 ) page
 CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
 WHERE /* on the primary */ true
@@ -1497,9 +1499,26 @@ FROM (
   WHERE ($3::text IS NULL OR f.status = $3::text)
     AND ($4::uuid IS NULL OR f.listing_id = $4::uuid) AND ($5::uuid IS NULL OR EXISTS (
       SELECT m.listing_id FROM memberships m WHERE m.user_id = $5::uuid AND grants_scope(m.role) AND m.listing_id = f.listing_id))
+    AND ($6::text IS NULL OR f.external_id = $6::text)
     AND ($1::text IS NULL OR (
-        SELECT n.state::text FROM emails n WHERE n.form_id = f.id AND n.kind = 'invitation' ORDER BY n.id DESC LIMIT 1) = $1::text) AND (f.created_at, f.id) < ($6::timestamptz, $7::uuid)
-  ORDER BY created_at DESC, id DESC LIMIT $8::int
+        SELECT n.state::text FROM emails n WHERE n.form_id = f.id AND n.kind = 'invitation' ORDER BY n.id DESC LIMIT 1) = $1::text) AND (f.created_at, f.id) < ($7::timestamptz, $8::uuid)
+  ORDER BY created_at DESC, id DESC LIMIT $9::int
+) page
+CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
+WHERE /* on the primary */ true
+ORDER BY page.created_at DESC, page.id DESC
+
+-- newest-forms-with-external-id
+-- reads: emails by index, forms by index, memberships by index
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt"
+FROM (
+  SELECT f.created_at, f.id FROM (SELECT * FROM forms f WHERE f.external_id = $1::text AND (f.created_at, f.id) < ($2::timestamptz, $3::uuid) ORDER BY f.created_at DESC, f.id DESC LIMIT $4::bigint) f WHERE ($5::text IS NULL OR f.status = $5::text)
+    AND ($6::uuid IS NULL OR f.listing_id = $6::uuid) AND ($7::uuid IS NULL OR EXISTS (
+      SELECT m.listing_id FROM memberships m WHERE m.user_id = $7::uuid AND grants_scope(m.role) AND m.listing_id = f.listing_id))
+    AND ($1::text IS NULL OR f.external_id = $1::text)
+    AND ($8::text IS NULL OR (
+        SELECT n.state::text FROM emails n WHERE n.form_id = f.id AND n.kind = 'invitation' ORDER BY n.id DESC LIMIT 1) = $8::text)
+  ORDER BY created_at DESC, id DESC LIMIT $9::int
 ) page
 CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
 WHERE /* on the primary */ true

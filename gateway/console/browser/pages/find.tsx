@@ -25,7 +25,11 @@ const hrefOf = (hit: Hit) => `/console/${PATHS[hit.kind](hit)}`;
 /** A guest's address is in no page's address. */
 const isAddress = (text: string) => /^[^\s@<]+@[^\s@>]+$/.test(text) && !/^(form|endpoint)-[\da-f-]+@/.test(text);
 
-const LISTS: Partial<Record<Hit["kind"], string>> = { listing: "listings", user: "users" };
+const LISTS: Partial<Record<Hit["kind"], string>> = {
+  form: "forms?externalId",
+  listing: "listings?search",
+  user: "users?search",
+};
 
 const HitLine = ({ hit }: { hit: Hit }) => (
   <div>
@@ -45,8 +49,7 @@ const More = ({ kind, text }: { kind: Hit["kind"]; text: string }): ComponentChi
   if (!list) return <p>10 of more than 10 of kind {kind} are shown.</p>;
   return (
     <p>
-      10 of more than 10 {list} are shown.{" "}
-      <a href={`/console/${list}?search=${encodeURIComponent(text)}`}>List them all</a>
+      10 of more than 10 {kind}s are shown. <a href={`/console/${list}=${encodeURIComponent(text)}`}>List them all</a>
     </p>
   );
 };

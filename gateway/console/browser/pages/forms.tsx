@@ -35,6 +35,7 @@ const FILTERS: Filter[] = [
   { name: "checkInDay", label: "Check-in on", type: "date" },
   { name: "arrivesWithinDays", label: "Arrives, and has not registered", options: [["", "All"], ...ARRIVALS] },
   { name: "emailState", label: "Email", options: [["", "All"], ...STATES] },
+  { name: "externalId", label: "External id" },
   { name: "listingId", label: "Listing’s id or external id", find: findListingId },
   { name: "userId", label: "User’s email address or id", find: findUserId },
 ];
