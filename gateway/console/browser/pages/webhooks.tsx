@@ -48,7 +48,14 @@ const ENDPOINT_COLUMNS: Columns<Outputs["webhooks"]["get"]> = {
     </>
   ),
   Owner: ({ userId }) => (userId ? <UserLink id={userId} /> : "Operator"),
-  Events: ({ events }) => events.join(", ") || "All",
+  Events: ({ events }) =>
+    events.length === 0
+      ? "All"
+      : events.map((event) => (
+          <div key={event} class="text-nowrap">
+            {event}
+          </div>
+        )),
   Listings: ({ listingIds }) => listingIds.length || "All",
   State: ({ disabledAt, disabledReason, failingSince }) => (
     <>

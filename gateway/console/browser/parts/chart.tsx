@@ -32,7 +32,7 @@ export function Chart<Minute extends { at: string }>(props: ChartProps<Minute>) 
   const minute = slot === undefined ? undefined : rows[slot - SLOTS + rows.length];
   const numbers = series.map(([name, color, read]) => {
     const value = slot === undefined ? ofHour(rows.map(read), isPeak) : minute && read(minute);
-    return { name, color, text: `${value?.toLocaleString() ?? "–"} ${name}` };
+    return { name, color, text: value === undefined || value === null ? "–" : `${value.toLocaleString()} ${name}` };
   });
   const when = slot === undefined ? (isPeak ? "Highest:" : "In the hour:") : `${nameOf(minute, slot)}:`;
   return (

@@ -155,7 +155,7 @@ function FieldInput({ field, id, issue, isFilter }: FieldInputProps) {
           autocomplete={type === "password" ? "one-time-code" : "off"}
         />
       )}
-      <div id={`${id}-notes`} class="mt-1 small text-body-secondary">
+      <div id={`${id}-notes`} class={`${hint || issue ? "mt-1" : ""} small text-body-secondary`}>
         {hint}
         {issue && <div class="text-danger-emphasis">{issue}</div>}
       </div>
