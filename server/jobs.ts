@@ -21,15 +21,26 @@ const RETENTIONS = [
   UNDATED_FORM_RETENTION,
 ];
 
+/** How long a run deletes rows of one kind. The next run goes on. So a backlog keeps no address that is due. */
+const LONGEST_MS = 600_000;
+
 /**
  * Erases addresses that are due, and deletes rows past their retention. What fails for one kind does not keep it from the others; then
  * rejects at the end.
  */
-export async function deleteOldRows(services: Services, log: Pick<Log, "info">, signal: AbortSignal): Promise<void> {
+export async function deleteOldRows(
+  services: Services,
+  log: Pick<Log, "info">,
+  signal: AbortSignal,
+  longestMs = LONGEST_MS,
+): Promise<void> {
   const failures: unknown[] = [];
   const tryTo = (work: Promise<void>) => work.catch((error) => void failures.push(error));
   if (services.settings.RETENTION_DAYS > 0) await tryTo(eraseDueEmails(services, log, signal));
-  for (const retention of RETENTIONS) await tryTo(deletePast(retention, services, log, signal));
+  for (const retention of RETENTIONS) {
+    const stop = AbortSignal.any([signal, AbortSignal.timeout(longestMs)]);
+    await tryTo(deletePast(retention, services, log, stop));
+  }
   if (failures.length > 0) throw failures[0];
 }
 

@@ -29,6 +29,12 @@ export const publicId = z
   .string({ error: expected("a string") })
   .transform((id) => (new RegExp(slug.pattern).test(id) ? id : ""));
 
+/** What may be public ids in a link, which may have one at any place, encoded, or joined to a word. The last come first. */
+export function publicIdsIn(link: string): string[] {
+  const words = link.replaceAll(/%[\da-f]{2}/gi, " ").match(/[\w-]{21,}/g) ?? [];
+  return [...new Set(words.toReversed().flatMap((word) => [word.slice(0, 21), word.slice(-21)]))];
+}
+
 const INSTANT =
   /^(\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01]))T(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,9})?)?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/;
 const MAX_INSTANT_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999);

@@ -37,7 +37,6 @@ export function createConsoleRouter(services: Services, history: History) {
     audit: appRouter.audit,
     webhooks: appRouter.webhooks,
     find: appRouter.find,
-    people: router({ find: appRouter.people.find }),
     console: router({
       /** What this process served in the last hour, and what waits to be sent: null if the database did not answer. Operator. */
       overview: operatorProcedure.query(async () => {

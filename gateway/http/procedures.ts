@@ -3,7 +3,7 @@ import { createExpressMiddleware } from "@trpc/server/adapters/express";
 import type { ErrorRequestHandler, Request, RequestHandler } from "express";
 import type { Logger } from "pino";
 import { createContext, type Services } from "../../server/access/context.js";
-import { toServiceError } from "../../server/database/failures.js";
+import { type StopSignal, toServiceError, Unavailable } from "../../server/database/failures.js";
 import { withAdvice } from "../../server/database/writes.js";
 import { appRouter } from "../../server/router.js";
 import { fromTrpcError, setCorrelationId } from "../../server/trpc.js";
@@ -30,11 +30,12 @@ export function callProcedures(services: Services, log: Logger, router: AnyTRPCR
     maxBatchSize: MAX_BATCH_CALLS,
     // Queries may be sent as POST, which keeps secrets such as a guest's link out of URLs.
     allowMethodOverride: true,
-    createContext: ({ req, res, info: { calls } }) => {
+    createContext: ({ req, res, info: { calls, signal } }) => {
       res.locals.procedure = calls.length > 1 ? "batch" : (nameOf(calls[0]?.path) ?? "none");
       return createContext(services, res.locals.actor ?? null, {
         correlationId: res.locals.correlationId,
         idempotencyKey: singleHeader(req, "idempotency-key"),
+        signal: stopWhenAborted(signal),
       });
     },
     responseMeta: ({ ctx, errors }) => {
@@ -45,13 +46,21 @@ export function callProcedures(services: Services, log: Logger, router: AnyTRPCR
       return { headers };
     },
     onError: ({ error, path, req }) => {
-      const { correlationId } = (req.res as NonNullable<Request["res"]>).locals;
+      const { locals, closed } = req.res as NonNullable<Request["res"]>;
+      const { correlationId } = locals;
       setCorrelationId(error, correlationId);
-      if (fromTrpcError(error).status < 500) return;
+      if (closed || fromTrpcError(error).status < 500) return;
       log.error({ correlationId, procedure: nameOf(path), ...withAdvice(error.cause ?? error) }, "call failed");
     },
   });
 }
+
+/** For a caller who has gone: nobody waits for the result. */
+const stopWhenAborted = (signal: AbortSignal): StopSignal => ({
+  throwIfAborted() {
+    if (signal.aborted) throw new Unavailable("the caller has gone");
+  },
+});
 
 /** Answers errors that occur before tRPC is called, in the format of tRPC's client. */
 export function sendTrpcError(services: Services, log: Logger): ErrorRequestHandler {

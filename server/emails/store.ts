@@ -93,21 +93,23 @@ const FIND = findUnsent("n.id = $1::bigint");
 
 const TOO_LATE = "the stay is over, the form is past SENT, or another invitation followed: this email is not sent";
 
-const auditRetried = (tx: Sql, ctx: Context, rows: readonly Email[]) =>
+export const auditEmails = (tx: Sql, ctx: Context, action: string, rows: readonly Email[]) =>
   audit(
     tx,
     ctx,
-    "email.retried",
+    action,
     rows.flatMap(({ formId, endpointId }) => formId ?? endpointId ?? []),
     rows.map(({ id }) => ({ emailId: id })),
   );
+
+const RETRIED = "email.retried";
 
 /** Returns undefined if the email cannot be retried. */
 async function retry(tx: Sql, ctx: Context, id: string): Promise<Email | undefined> {
   const [locked] = await tx.query<{ id: string }>("lock-email", LOCK, [id]);
   if (!locked) return undefined;
   const [row] = await tx.query<Email>("retry-email", RETRY, [[id]]);
-  if (row) await auditRetried(tx, ctx, [row]);
+  if (row) await auditEmails(tx, ctx, RETRIED, [row]);
   return row;
 }
 
@@ -145,7 +147,7 @@ export async function retryFailedEmails({ ctx }: { ctx: OperatorContext }) {
     retried += await db.sqlTransaction(async (tx) => {
       const locked = await tx.query<{ id: string }>("lock-failed-emails", LOCK_FAILED, [ids.slice(from, from + BATCH)]);
       const rows = await tx.query<Email>("retry-failed-emails", RETRY_FAILED, [locked.map(({ id }) => id)]);
-      await auditRetried(tx, ctx, rows);
+      await auditEmails(tx, ctx, RETRIED, rows);
       return rows.length;
     }, ctx.signal);
   }

@@ -1,10 +1,13 @@
 import type { Call, OperatorContext } from "../access/context.js";
+import { parseMessageId } from "../emails/message-id.js";
 import { ServiceError } from "../errors.js";
+import { auditLookUp, findFormsByAddress } from "../forms/find-by-address.js";
 import { findKey } from "../keys/store.js";
 import { listAllListings } from "../listings/store.js";
 import { search } from "../texts.js";
 import { listUsers } from "../users/store.js";
-import { apiKeyIn, idRangeIn, publicIdsIn } from "./read-text.js";
+import { emailAddress, publicIdsIn } from "../values.js";
+import { apiKeyIn, idRangeIn } from "./read-text.js";
 import type { Found, findInput, Hit } from "./schema.js";
 
 /** Matches of a kind. */
@@ -60,23 +63,47 @@ const BY_NAME = [
   hits("user", USER, `users u WHERE lower(u.email COLLATE "C") = lower($1::text COLLATE "C")`),
 ].join(" UNION ALL ");
 
-/** What the text means exactly, then the listings and users whose names contain it, newest first. */
+const OF_GUEST = hits(
+  "form",
+  FORM,
+  `forms f JOIN listings l ON l.id = f.listing_id WHERE f.id = ANY($1::uuid[]) ${newestFirst("f")}`,
+);
+
+/** What the text means exactly, also as a guest's address, then the listings and users whose names contain it, newest first. */
 export async function findByText({ ctx, input: { text } }: Call<typeof findInput, OperatorContext>): Promise<Found> {
   // A key is a secret: nothing else is asked for it.
   const key = apiKeyIn(text);
-  if (key) return { hits: await findKeyHit(ctx, key), more: [] };
+  if (key) return { hits: await findKeyHit(ctx, key), more: [], unreadable: null };
   const { db } = ctx.services;
   const range = idRangeIn(text);
   const isWholeId = range !== undefined && range[0] === range[1];
-  const [byId, byName, byPart] = await Promise.all([
+  // A Message-ID looks like an address.
+  const address = parseMessageId(text) ? undefined : emailAddress.safeParse(text).data;
+  const [byId, byName, ofGuest, byPart] = await Promise.all([
     range ? db.query<Hit>("find-by-id", BY_ID, range) : [],
     db.query<Hit>("find-by-name", BY_NAME, [text, publicIdsIn(text)]),
+    address === undefined ? undefined : findFormsOfGuest(ctx, address),
     isWholeId ? [] : findByPart(ctx, text),
   ]);
-  return limitKinds(new Map([...byId, ...byName, ...byPart].map((hit) => [`${hit.kind} ${hit.id}`, hit])).values());
+  const all = [...byId, ...byName, ...(ofGuest?.hits ?? []), ...byPart];
+  const each = new Map(all.map((hit) => [`${hit.kind} ${hit.id}`, hit])).values();
+  return { ...limitKinds(each), unreadable: ofGuest?.unreadable ?? null };
 }
 
-function limitKinds(all: Iterable<Hit>): Found {
+/** The newest forms that have a guest's address. The look-up is audited with each that is shown. */
+async function findFormsOfGuest(ctx: OperatorContext, address: string) {
+  const { db } = ctx.services;
+  const { ids, unreadable } = await findFormsByAddress(ctx, address);
+  const found = await db.query<Hit>("find-forms-of-guest", OF_GUEST, [ids]);
+  await auditLookUp(
+    db,
+    ctx,
+    found.slice(0, MAX_HITS).map(({ id }) => id),
+  );
+  return { hits: found, unreadable };
+}
+
+function limitKinds(all: Iterable<Hit>): Pick<Found, "hits" | "more"> {
   const counts = new Map<Hit["kind"], number>();
   const shown: Hit[] = [];
   for (const hit of all) {

@@ -2,12 +2,6 @@ import { isUuid } from "../values.js";
 
 // What a text may name. Nothing is looked up here.
 
-/** What may be public ids in a link, which may have one at any place, encoded, or joined to a word. The last come first. */
-export function publicIdsIn(link: string): string[] {
-  const words = link.replaceAll(/%[\da-f]{2}/gi, " ").match(/[\w-]{21,}/g) ?? [];
-  return [...new Set(words.toReversed().flatMap((word) => [word.slice(0, 21), word.slice(-21)]))];
-}
-
 const UUID_ANYWHERE = /(?<![\da-f])[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}(?![\da-f])/gi;
 
 const API_KEY = /grf_\w+/;

@@ -29,7 +29,10 @@ const hit = z.object({
 
 export type Hit = z.infer<typeof hit>;
 
-/** Exact matches come first. `more`: the kinds of which there are more matches than these. */
-export const found = z.object({ hits: z.array(hit), more: z.array(z.enum(KINDS)) });
+/**
+ * Exact matches come first. `more`: the kinds of which there are more matches than these. `unreadable`: guests' addresses that no
+ * secret can decrypt; null if the text is no address, so that none was looked up.
+ */
+export const found = z.object({ hits: z.array(hit), more: z.array(z.enum(KINDS)), unreadable: z.int().nullable() });
 
 export type Found = z.infer<typeof found>;

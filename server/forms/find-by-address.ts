@@ -1,4 +1,5 @@
 import type { Context } from "../access/context.js";
+import { audit } from "../audit-trail/audit.js";
 import type { Sql } from "../database/db.js";
 import { tryOpen } from "../encryption.js";
 import { NIL_UUID } from "../values.js";
@@ -33,11 +34,22 @@ export async function* readStoredAddresses(db: Sql): AsyncGenerator<Sealed[]> {
   }
 }
 
+type Caller = Pick<Context, "services" | "signal">;
+
+/** The last look-up of this process. */
+let lookUp: Promise<unknown> = Promise.resolve();
+
 /**
  * The ids of the forms that have a guest's address, ignoring case, and how many stored addresses no secret can decrypt. Decrypts all
- * stored addresses in batches, because encrypted ones cannot be searched.
+ * stored addresses in batches, because encrypted ones cannot be searched; one look-up after the other.
  */
-export async function findFormsByAddress({ services, signal }: Pick<Context, "services" | "signal">, email: string) {
+export function findFormsByAddress(ctx: Caller, email: string) {
+  const found = lookUp.then(() => compareAll(ctx, email));
+  lookUp = found.catch(() => {});
+  return found;
+}
+
+async function compareAll({ services, signal }: Caller, email: string) {
   const { db, keyring } = services;
   const wanted = email.toLowerCase();
   const ids: string[] = [];
@@ -50,3 +62,7 @@ export async function findFormsByAddress({ services, signal }: Pick<Context, "se
   }
   return { ids, unreadable };
 }
+
+/** Audits a look-up of a guest's address, with each form that is shown, or with none. */
+export const auditLookUp = (sql: Sql, ctx: Context, ids: readonly string[]) =>
+  audit(sql, ctx, "person.looked_up", ids.length > 0 ? ids : NIL_UUID);

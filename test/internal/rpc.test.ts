@@ -4,6 +4,7 @@ import { makeKey, makeUser } from "../support/factories.js";
 import { startTestGateway } from "../support/gateway.js";
 import { exchange } from "../support/http-client.js";
 import { makeListingOwner } from "../support/listing-owner.js";
+import { holdLock, waitForBlocked } from "../support/locks.js";
 import { freePort } from "../support/network.js";
 import { UUID } from "../support/public-fields.js";
 import { errorCodeOf } from "../support/response.js";
@@ -26,6 +27,23 @@ const send = (path: string, init: RequestInit = {}) =>
   });
 
 const post = (body: string, headers = {}): RequestInit => ({ method: "POST", body, headers });
+
+test("a look-up of an address whose caller has gone ends, and is neither audited nor logged as a failure", async () => {
+  const email = "guest@people.test";
+  const lock = await holdLock(services, "LOCK TABLE forms IN ACCESS EXCLUSIVE MODE");
+  const caller = new AbortController();
+  const call = send("/trpc/people.find", { ...post(JSON.stringify({ email })), signal: caller.signal });
+  await waitForBlocked(services, 1);
+  caller.abort();
+  await expect(call).rejects.toThrow("aborted");
+  await expect.poll(() => gateway.log.some(({ operation }) => operation === "people.find")).toBe(true);
+  await lock.rollback();
+  // Look-ups run one after the other.
+  await operator.people.find.mutate({ email });
+  const lookUps = "SELECT FROM audit_entries WHERE action = 'person.looked_up'";
+  expect((await services.db.pool.query(lookUps)).rowCount).toBe(1);
+  expect(gateway.log.filter(({ msg }) => msg === "call failed")).toEqual([]);
+});
 
 describe("calls on behalf of a user", () => {
   test("the operations of the REST API work on behalf of a user, with an Idempotency-Key, and the log line has the user's id", async () => {

@@ -160,6 +160,28 @@ describe("emails.markBounced", () => {
     expect(await form.states()).toEqual(["bounced", "bounced"]);
   });
 
+  test("stores no part of the guest's address and no link to the form, wherever FORM_URL_TEMPLATE leads now", async () => {
+    const form = await createInvited("sent");
+    const { publicId } = await operator.forms.getAny({ id: form.id });
+    const reason = `550 an.unmistakable.guest: spam link https://elsewhere.example/r/${publicId}?lang=de, queue 4Rk3f9XqZ0z1YlmNpQrStUv`;
+    await operator.emails.markBounced({ email: `<form-${form.id}@example.com>`, reason });
+    const [{ lastError } = { lastError: "" }] = await form.emails();
+    expect(lastError).toBe(
+      "550 ***: spam link https://elsewhere.example/r/[link]?lang=de, queue 4Rk3f9XqZ0z1YlmNpQrStUv",
+    );
+  });
+
+  test("without a reason keeps the one of the first time, and takes none of a failure before it was sent", async () => {
+    const form = await createInvited("sent");
+    await sql("UPDATE emails SET last_error = '451 greylisted'");
+    const email = `<form-${form.id}@example.com>`;
+    const mark = async (reason?: string) => {
+      const { emails } = await operator.emails.markBounced({ email, ...(reason && { reason }) });
+      return emails[0]?.lastError;
+    };
+    expect([await mark(), await mark("550 full"), await mark()]).toEqual(["it bounced", "550 full", "550 full"]);
+  });
+
   test("by address, in any case, marks the last sent invitation to each form that has it", async () => {
     const [one, two] = [await createInvited("sent"), await createInvited("sent")];
     const others = [await createInvited("sent", "other@example.com"), await createInvited("waiting")];

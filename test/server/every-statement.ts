@@ -101,7 +101,7 @@ export async function callProcedures(
   await operator.users.get({ id: memberId });
   await operator.users.find({ user: email });
   await operator.users.list({});
-  await operator.find.byText({ text: listingId });
+  for (const text of [listingId, "guest@example.com"]) await operator.find.byText({ text });
   await operator.secrets.outdated({});
   await operator.people.eraseUser({ id: userId, dryRun: true });
   await operator.find.form({ form: form.id });
@@ -151,10 +151,10 @@ export async function callProcedures(
   await services.db.pool.query(setState("emails", "failed", "id = $1"), [unsent.at(-1)?.id]);
   await operator.emails.dismiss({ id: unsent.at(-1)?.id ?? "" });
   await operator.emails.dismissAll();
-  await operator.emails.markBounced({ email: `<form-${listingIds[0]}-1@example.com>` });
   await operator.emails.markBounced({ email: "nobody@example.com" });
   const invited = await user.forms.create(fixedStay(listingId, { guestEmail: "guest@example.com", numberOfGuests: 9 }));
   await operator.emails.list({ formId: invited.id });
+  await operator.emails.markBounced({ email: `<form-${invited.id}@example.com>`, reason: "550 user unknown" });
   await operator.emails.send({ formId: invited.id });
   await operator.emails.preview({ formId: invited.id });
   await services.db.pool.query(setState("emails", "sent", "form_id = $1"), [invited.id]);

@@ -81,6 +81,33 @@ describe("a form is found", () => {
     expect(await catchRejectedFields(operator.find.form({ form: "shared" }))).toEqual(["form"]);
   });
 
+  test("by its own id or public id first, even if it is the external id of another", async () => {
+    const form = await createForm();
+    for (const externalId of [form.id, form.publicId ?? ""]) {
+      await createForm({ externalId });
+      expect(await operator.find.form({ form: externalId })).toEqual({ id: form.id });
+    }
+  });
+
+  test("by its guest's address in any case, the newest ten, each audited; an external id that looks like one is found, too", async () => {
+    await sql("TRUNCATE audit_entries");
+    const made: string[] = [];
+    const guestEmail = "many.stays@mail.example.com";
+    for (let count = 0; count < 11; count++) made.unshift((await createForm({ guestEmail })).id);
+    const { id } = await createForm({ externalId: "booking@4711.example" });
+    const { hits, more, unreadable } = await operator.find.byText({ text: guestEmail.toUpperCase() });
+    expect(hits.map((hit) => hit.id)).toEqual(made.slice(0, 10));
+    expect([more, unreadable]).toEqual([["form"], 0]);
+    const lookUps = () =>
+      sql("SELECT subject_id AS id FROM audit_entries WHERE action = 'person.looked_up' ORDER BY id");
+    expect((await lookUps()).map((entry) => entry.id).sort()).toEqual(made.slice(0, 10).sort());
+    expect(await idsOf("booking@4711.example")).toEqual([`form ${id}`]);
+    expect(await lookUps()).toHaveLength(11);
+    for (const text of ["booking@4711", `<form-${id}@example.com>`])
+      expect(await operator.find.byText({ text })).toMatchObject({ unreadable: null });
+    expect(await lookUps()).toHaveLength(11);
+  });
+
   test("with the listing's title, the status and the check-in", async () => {
     const { id, checkInDate } = await createForm();
     const { hits } = await operator.find.byText({ text: id });

@@ -231,6 +231,18 @@ describe("the worker deletes", () => {
     expect(await countDeleted()).toEqual(TABLES.map(() => 2 * BATCH_ROWS + 7));
   });
 
+  test("rows of a table for a limited time per run, and then those of the next table", async () => {
+    const TIME_MS = 1;
+    await insertOld();
+    await deleteOldRows(services, { info() {} }, new AbortController().signal, TIME_MS);
+    for (const count of await countDeleted()) {
+      expect(count).toBeGreaterThan(0);
+      expect(count).toBeLessThanOrEqual(BATCH_ROWS);
+    }
+    await runWorker();
+    expect(await countDeleted()).toEqual(TABLES.map(() => BATCH_ROWS + 200));
+  });
+
   test("rows of every other table if the batch of one fails, and then reports the failure", async () => {
     await insertOld({ count: 3 });
     const failing = {

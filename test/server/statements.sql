@@ -691,9 +691,19 @@ ORDER BY webhook_deliveries.queued_at DESC, webhook_deliveries.id DESC OFFSET 50
 
 -- find-form
 -- reads: forms by index
-(SELECT f.id::text FROM forms f WHERE f.id BETWEEN $1::uuid AND $2::uuid ORDER BY f.id LIMIT 2)
-UNION (SELECT f.id::text FROM forms f WHERE f.public_id = ANY($3::text[]) LIMIT 2)
-UNION (SELECT f.id::text FROM forms f WHERE f.external_id = $4::text ORDER BY f.created_at DESC, f.id DESC LIMIT 2)
+SELECT id FROM (
+  (SELECT f.id, CASE WHEN $1::uuid = $2::uuid THEN 1 ELSE 3 END AS rank
+    FROM forms f WHERE f.id BETWEEN $1::uuid AND $2::uuid ORDER BY f.id LIMIT 2)
+  UNION (SELECT f.id, 2 FROM forms f WHERE f.public_id = ANY($3::text[]) LIMIT 2)
+  UNION (SELECT f.id, 3 FROM forms f WHERE f.external_id = $4::text ORDER BY f.created_at DESC, f.id DESC LIMIT 2)
+) AS found
+ORDER BY rank FETCH FIRST ROW WITH TIES
+
+-- find-forms-of-guest
+-- reads: forms by index, listings by index
+(
+    SELECT 'form' AS kind, f.id AS id, l.title AS name, f.status::text AS about, f.check_in_date::timestamptz AS "checkInDate", NULL::uuid AS "userId"
+    FROM forms f JOIN listings l ON l.id = f.listing_id WHERE f.id = ANY($1::uuid[]) ORDER BY f.created_at DESC, f.id DESC LIMIT 11)
 
 -- find-key
 -- reads: api_keys by index
@@ -1275,7 +1285,7 @@ SELECT set_config('statement_timeout', '600000', true),
 
 -- mark-bounced
 -- reads: emails by index, forms by index
-UPDATE emails n SET state = 'bounced', last_error = coalesce($2, n.last_error, 'it bounced')
+UPDATE emails n SET state = 'bounced', last_error = coalesce($2, CASE WHEN n.state = 'bounced' THEN n.last_error END, 'it bounced')
 WHERE n.id = ANY($1::bigint[]) AND n.state::text IN ('sent', 'bounced')
 RETURNING n.id::text, n.form_id::text AS "formId", (SELECT f.listing_id FROM forms f WHERE f.id = n.form_id) AS "listingId",
 (SELECT f.check_in_date FROM forms f WHERE f.id = n.form_id) AS "checkInDate", n.endpoint_id::text AS "endpointId", n.state, n.attempts,
@@ -1615,6 +1625,10 @@ SELECT secrets, max(last_at) AS "lastAt" FROM secret_uses
 WHERE last_at > now() - interval '60 seconds' AND $1 <> ALL(secrets)
 GROUP BY secrets ORDER BY secrets
 
+-- quoted-links
+-- reads: forms by index
+SELECT public_id AS "publicId" FROM forms WHERE public_id = ANY($1::text[])
+
 -- read-activity
 -- reads: worker_activity
 SELECT name, count::float8, extract(epoch FROM last_at)::float8 AS "lastAt",
@@ -1915,6 +1929,10 @@ SET secret = $2::bytea, (previous_secrets, previous_secrets_until) = (
   ) previous
 )
 WHERE w.id = $1::uuid RETURNING w.previous_secrets_until[1] AS until
+
+-- sealed-address
+-- reads: forms by index
+SELECT f.id::text, f.guest_email, (extract(epoch FROM f.created_at) * 1000)::float8 AS "createdMs" FROM forms f WHERE f.id = $1::uuid AND f.guest_email IS NOT NULL
 
 -- sealed-endpoints
 -- reads: webhook_endpoints by index
