@@ -26,12 +26,19 @@ export function findSettingProblems(settings: Settings, env: Environment): strin
 
 const NODE_ENVS = ["production", "development", "test"];
 
-/** A container has its own interfaces, and publishes no port by itself. Its runtime, or our image, sets `container`. */
-const findOpenInternalPort = ({ INTERNAL_HOST, INTERNAL_TOKEN }: Settings, { container }: Environment) =>
-  INTERNAL_TOKEN !== undefined &&
-  !container &&
-  ["0.0.0.0", "::"].includes(INTERNAL_HOST) &&
-  `INTERNAL_HOST ${INTERNAL_HOST} is all interfaces: the console and INTERNAL_TOKEN are sent over plain HTTP. Set it to 127.0.0.1, or to one address in a private network.`;
+function findOpenInternalPort({ INTERNAL_HOST, INTERNAL_TOKEN }: Settings, { container }: Environment) {
+  if (INTERNAL_TOKEN === undefined) return undefined;
+  // A container has its own interfaces, and publishes no port by itself. Its runtime, or our image, sets `container`.
+  const reach = ALL_INTERFACES.includes(INTERNAL_HOST)
+    ? !container && "all interfaces"
+    : isIP(INTERNAL_HOST) !== 0 && !isHostIn(INTERNAL_HOST, PRIVATE) && "a public address";
+  return (
+    reach &&
+    `INTERNAL_HOST ${INTERNAL_HOST} is ${reach}: the console and INTERNAL_TOKEN are sent over plain HTTP. Set it to 127.0.0.1, or to one address in a private network.`
+  );
+}
+
+const ALL_INTERFACES = ["0.0.0.0", "::"];
 
 const findUnverifiedDatabase = (name: string, url: string | undefined) =>
   url !== undefined &&
@@ -101,11 +108,13 @@ function range(names: RegExp, subnets: string[]): HostRange {
 
 const LOOPBACK_SUBNETS = ["127.0.0.0/8", "::1/128"];
 const LOOPBACK = range(/^(.*\.)?localhost$/i, LOOPBACK_SUBNETS);
-const PRIVATE = range(/^(.*\.)?(localhost|local|internal)$/i, [
+/** A name of one label is resolved only in its own network. */
+const PRIVATE = range(/^[^.]+$|\.(localhost|local|internal)$/i, [
   ...LOOPBACK_SUBNETS,
   ...[
     "0.0.0.0/8",
     "10.0.0.0/8",
+    "100.64.0.0/10",
     "172.16.0.0/12",
     "192.168.0.0/16",
     "169.254.0.0/16",

@@ -37,6 +37,8 @@ test.each<[set: string, env: Record<string, string>, said: RegExp]>([
     /leads to \[::1\], .* cannot reach/,
   ],
   ["a link in a local domain", { FORM_URL_TEMPLATE: "https://app.local/{publicId}" }, /leads to app\.local,/],
+  ["a link to a name without a domain", { FORM_URL_TEMPLATE: "https://app/register/{publicId}" }, /leads to app,/],
+  ["a link to a carrier-grade NAT address", { PUBLIC_URL: "https://100.64.0.1" }, /leads to 100\.64\.0\.1,/],
   [
     "a link without TLS",
     { FORM_URL_TEMPLATE: "http://app.example.com/{publicId}" },
@@ -58,6 +60,16 @@ test.each<[set: string, env: Record<string, string>, said: RegExp]>([
     /^INTERNAL_HOST 0\.0\.0\.0 is all interfaces: the console and INTERNAL_TOKEN are sent over plain HTTP\. Set it to 127\.0\.0\.1,/,
   ],
   ["the same with IPv6", { INTERNAL_HOST: "::", INTERNAL_TOKEN: TOKEN }, /^INTERNAL_HOST :: is all interfaces: /],
+  [
+    "the internal port on a public address, also in a container",
+    { INTERNAL_HOST: "203.0.113.7", INTERNAL_TOKEN: TOKEN, container: "docker" },
+    /^INTERNAL_HOST 203\.0\.113\.7 is a public address: the console and INTERNAL_TOKEN are sent over plain HTTP\. Set it to 127/,
+  ],
+  [
+    "the internal port on a public IPv6 address",
+    { INTERNAL_HOST: "2001:4860::1", INTERNAL_TOKEN: TOKEN },
+    /^INTERNAL_HOST 2001:4860::1 is a public address: /,
+  ],
   [
     "a mail server with a password and without TLS",
     { SMTP_URL: "smtp://host:secret@mail.example.com:587" },
@@ -104,6 +116,8 @@ test.each<[set: string, env: Record<string, string>]>([
   ["nothing", {}],
   ["a complete production", { ...PRODUCTION, EMAIL_PRIVACY_URL: "https://example.com/privacy", INTERNAL_TOKEN: TOKEN }],
   ["a container", { ...PRODUCTION, container: "docker", INTERNAL_HOST: "0.0.0.0", INTERNAL_TOKEN: TOKEN }],
+  ["an internal port on a private address", { ...PRODUCTION, INTERNAL_HOST: "10.0.0.7", INTERNAL_TOKEN: TOKEN }],
+  ["an internal port on a host name", { ...PRODUCTION, INTERNAL_HOST: "localhost", INTERNAL_TOKEN: TOKEN }],
   ["an internal port that is not opened", { ...PRODUCTION, INTERNAL_HOST: "0.0.0.0" }],
   ["links to localhost in development", { ...MAIL, FORM_URL_TEMPLATE: "http://localhost:5173/{publicId}" }],
   ["STARTTLS that is required", { ...MAIL, SMTP_URL: "smtp://host:secret@mail.example.com:587?requireTLS=true" }],
