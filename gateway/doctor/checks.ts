@@ -6,6 +6,7 @@ import type { Db } from "../../server/database/db.js";
 import { sessionSettings } from "../../server/database/pool.js";
 import { assertPrimary } from "../../server/database/primary.js";
 import { findWriteProblem } from "../../server/database/writes.js";
+import { countUntranslatedListings } from "../../server/emails/languages.js";
 import { openTransport } from "../../server/emails/mailer.js";
 import { loadTemplates } from "../../server/emails/templates.js";
 import { APP_SECRETS_MISSING } from "../../server/encryption.js";
@@ -181,6 +182,16 @@ export const DATABASE_CHECKS = {
       ids: listings.map(({ id }) => id),
     };
     return warnOf([total > 0 && problem], known);
+  },
+
+  async languages({ settings }, db) {
+    const { counts, total } = await countUntranslatedListings(db, (await loadTemplates(settings)).languages);
+    if (total === 0) return ok("There are email templates in the languages of all active listings.");
+    const others = total - counts.reduce((sum, { listings }) => sum + listings, 0);
+    const most = counts.map(({ language, listings }) => `${language} ${listings}`).join(", ");
+    return ok(
+      `Active listings in a language without email templates, whose guests get EMAIL_LANGUAGE (${settings.EMAIL_LANGUAGE}): ${total} (${most}${others > 0 ? `, others ${others}` : ""}).`,
+    );
   },
 
   async workers({ settings: { SMTP_URL } }, db) {

@@ -30,7 +30,7 @@ async function runChecks(variables: Record<string, string> = {}, processes = 1, 
 }
 
 const CHECKS =
-  "database, schema, writes, secrets, connections, clock, time zones, workers, emails, webhooks, settings, links, retention, email templates, mail server, redis".split(
+  "database, schema, writes, secrets, connections, clock, time zones, languages, workers, emails, webhooks, settings, links, retention, email templates, mail server, redis".split(
     ", ",
   );
 
@@ -141,6 +141,22 @@ describe("doctor", () => {
     const isOk = result === "ok";
     expect(message).toMatch(isOk ? /^The clocks .* agree within a second/ : result);
     expect(status).toBe(isOk ? "ok" : "warning");
+  });
+
+  test("active listings in a language without email templates are counted, with the language that guests get, and are no warning", async () => {
+    const inTemplates = "ok: There are email templates in the languages of all active listings.";
+    const addListing = async (language: string | null, active = true) => {
+      const { id } = await owner.addListing();
+      await sql("UPDATE listings SET language = $1, active = $2 WHERE id = $3", language, active, id);
+    };
+    await Promise.all([addListing(null), addListing("pt-BR"), addListing("de-AT"), addListing("ja", false)]);
+    expect((await runChecks()).languages).toBe(inTemplates);
+    await Promise.all(["ja", "ja", "th", "ent", "sw", "sw-KE"].map((language) => addListing(language)));
+    expect((await runChecks({ EMAIL_LANGUAGE: "de" })).languages).toBe(
+      "ok: Active listings in a language without email templates, whose guests get EMAIL_LANGUAGE (de): 6 (ja 2, ent 1, sw 1, others 2).",
+    );
+    await sql("UPDATE listings SET language = NULL");
+    expect((await runChecks()).languages).toBe(inTemplates);
   });
 
   test("emails that failed, are overdue or belong to a stale worker are a warning", async () => {

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { expect, vi } from "vitest";
 import type { Services } from "../../server/access/context.js";
 import { OperatorSessions } from "../../server/access/operator-sessions.js";
+import { countUntranslatedListings } from "../../server/emails/languages.js";
 import { eraseDueEmails } from "../../server/erasure/erase.js";
 import { deleteOldRows } from "../../server/jobs.js";
 import { keyAuthenticator } from "../../server/keys/authenticator.js";
@@ -235,6 +236,7 @@ export async function runBackgroundWork(services: Services, { userId, listingIds
   await readEmailFigures(db);
   await readDeliveryFigures(db);
   await findUnknownTimeZones(db);
+  await countUntranslatedListings(db, ["en"]);
   const log = { info() {}, warn() {}, error() {} };
   const sent: string[] = [];
   const send = async (_: unknown, to: string) => {

@@ -95,8 +95,9 @@ const ALLOWED = [
   "newest-users: Seq Scan on users",
   // Deletes the sessions that have expired, at a sign-in.
   "start-session: Seq Scan on operator_sessions",
-  // Reads all listings, for `doctor`.
+  // Read all listings, for `doctor`.
   "listings-in-unknown-time-zones: Seq Scan on listings",
+  "untranslated-listings: Seq Scan on listings",
   // Reads all erasures, for the operator.
   "erasures: Seq Scan on erasures",
   // Reads all forms with an address, as the erasure before it did.

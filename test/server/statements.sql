@@ -1996,6 +1996,18 @@ CASE WHEN n.state = 'sent' THEN n.ended_at END AS "deliveredAt"
 -- reads: nothing
 SELECT name FROM pg_timezone_names
 
+-- untranslated-listings
+-- reads: listings whole
+SELECT language, listings, (sum(listings) OVER ())::int AS total
+FROM (
+  SELECT language, count(*)::int AS listings FROM listings
+  WHERE active AND language IS NOT NULL GROUP BY language
+) AS used
+WHERE NOT EXISTS (
+  SELECT FROM unnest($1::text[]) AS known (language) WHERE starts_with(used.language || '-', known.language || '-')
+)
+ORDER BY listings DESC, language LIMIT 3
+
 -- update-endpoint
 -- reads: webhook_endpoints by index
 UPDATE webhook_endpoints w
