@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError } from "commander";
 import type { Caller } from "../../server/caller.js";
 import { printLine } from "../runtime/terminal.js";
-import { addConsentOptions, type Consequences, hasConsent } from "./consent.js";
+import { addConsentOptions, askConsent, type Consequences } from "./consent.js";
 import type { Wording } from "./failure.js";
 import { type BoundField, bindFields, type Field, type Fields } from "./fields.js";
 import { notes, settingsNotes } from "./help.js";
@@ -39,8 +39,8 @@ interface Behavior<Input, Result> extends Texts, Wording {
 /** Behavior through the core. */
 export interface CoreBehavior<Input, Result> extends Behavior<Input, Result> {
   call(core: Caller, input: Input): Promise<Result>;
-  /** What the call will do. With it, the command has --dry-run and --yes. */
-  consequences?(core: Caller, input: NoInfer<Input>): Promise<Consequences>;
+  /** What the call will do. Throws the error of a call that would be rejected. With it, the command has --dry-run and --yes. */
+  consequences?(core: Caller, input: NoInfer<Input>): Promise<Consequences<NoInfer<Input>>>;
 }
 
 /** Arguments and options, by the name of their value in the input, in the order of the help. */
@@ -77,9 +77,11 @@ export const coreCommand =
       const { callCore } = await import("./services.js");
       return callCore(
         async (core, finders) => {
-          const input: Input = await readInput(added.bound, finders);
-          const isRefused = consequences && !(await hasConsent(added.command, () => consequences(core, input)));
-          return isRefused ? undefined : { input, result: await call(core, input) };
+          const given: Input = await readInput(added.bound, finders);
+          const input = consequences
+            ? await askConsent(added.command, given, (each) => consequences(core, each))
+            : given;
+          return input && { input, result: await call(core, input) };
         },
         wordingOf(behavior, added.bound),
       );

@@ -4,10 +4,12 @@ import { printable } from "../runtime/terminal.js";
 import { print } from "./print.js";
 
 /** What a command will do. */
-export interface Consequences {
+export interface Consequences<Input> {
   text: string;
   /** It cannot be undone, or hurts somebody: it is done only with consent. */
   isDangerous: boolean;
+  /** Input that limits the call to what the text says. */
+  limits?: Partial<Input>;
 }
 
 export const addConsentOptions = (command: Command): Command =>
@@ -16,24 +18,29 @@ export const addConsentOptions = (command: Command): Command =>
     .option("--yes", "do not ask before something dangerous");
 
 /**
- * Whether to go on: asks if it is dangerous, unless --yes was given. Returns false after a dry run. Throws a CommandFailure if the
- * answer is no, or if nobody can be asked.
+ * Returns the input to go on with: asks if it is dangerous, unless --yes was given. Returns undefined after a dry run. Throws a
+ * CommandFailure if the answer is no, or if nobody can be asked.
  */
-export async function hasConsent(command: Command, consider: () => Promise<Consequences>): Promise<boolean> {
+export async function askConsent<Input>(
+  command: Command,
+  input: Input,
+  consider: (input: Input) => Promise<Consequences<Input>>,
+): Promise<Input | undefined> {
   const { dryRun, yes } = command.opts();
-  if (yes && !dryRun) return true;
-  const { text, isDangerous } = await consider();
+  if (yes && !dryRun) return input;
+  const { text, isDangerous, limits } = await consider(input);
   if (dryRun) {
     print(command, { dryRun: true, consequences: text }, `${text}\n\nThis was a dry run: nothing was changed.`);
-    return false;
+    return undefined;
   }
-  if (!isDangerous) return true;
+  const limited = { ...input, ...limits };
+  if (!isDangerous) return limited;
   const { CommandFailure } = await import("./failure.js");
   if (!process.stdin.isTTY || !process.stderr.isTTY) {
     const message = `${text} Nothing was changed: give --yes to do it.`;
     throw new CommandFailure(message, 2, { code: "USAGE_ERROR" });
   }
-  if (await ask(text)) return true;
+  if (await ask(text)) return limited;
   throw new CommandFailure("Nothing was changed.");
 }
 

@@ -97,12 +97,13 @@ export const forms = noun("guest-registration forms", {
     help: `STATUS is one of ${KNOWN_STATUSES.join(", ")};
 with --force, any 1 to 32 of the characters A-Z and _.`,
     examples: ["guest-forms forms set-status 7d1f2b8c-3c55-4a80-a3ba-1de5a2f0c9e4 ACCEPTED"],
-    async consequences({ forms }, { id, status, from, force }) {
-      const form = await forms.getAny({ id });
-      const isRejected = (from ?? form.status) !== form.status || !(force || isKnown(status));
+    async consequences({ forms }, input) {
+      const { status } = await forms.setStatus({ ...input, dryRun: true });
       return {
-        text: describeChange(form.status, status),
-        isDangerous: !isRejected && isOutOfOrder(form.status, status),
+        text: describeChange(status, input.status),
+        isDangerous: isOutOfOrder(status, input.status),
+        // Not UNKNOWN, which hides the status.
+        limits: isKnown(status) ? { from: status } : {},
       };
     },
     call: ({ forms }, input) => forms.setStatus(input),

@@ -1,4 +1,6 @@
 import type { Caller } from "../../server/caller.js";
+import { MAX_LIMIT } from "../../server/constants.js";
+import type { Member } from "../../server/memberships/schema.js";
 import { command, noun } from "../cli/command.js";
 import { option, required, USER_REFERENCE } from "../cli/fields.js";
 import { list } from "../cli/list.js";
@@ -27,7 +29,7 @@ export const members = noun("users' roles on listings", {
       ),
     },
     async consequences({ members }, { listingId, userId, role }) {
-      const isLast = role !== "OWNER" && (await isLastOwner(members, listingId, userId));
+      const isLast = role !== "OWNER" && isLastOwner(await readMembers(members, listingId), userId);
       return { text: isLast ? describeLast(listingId) : "The user gets the role.", isDangerous: isLast };
     },
     call: async ({ members }, input) => withReadableRole(await members.set(input)),
@@ -36,8 +38,13 @@ export const members = noun("users' roles on listings", {
     description: "remove a user's role on a listing; the listing leaves their keys' scope within a second",
     input: MEMBERSHIP,
     async consequences({ members }, { listingId, userId }) {
-      const isLast = await isLastOwner(members, listingId, userId);
-      return { text: isLast ? describeLast(listingId) : "The user loses the role, if any.", isDangerous: isLast };
+      const all = await readMembers(members, listingId);
+      if (!all.some((member) => member.userId === userId)) {
+        const { notFound } = await import("../../server/errors.js");
+        throw notFound();
+      }
+      const isLast = isLastOwner(all, userId);
+      return { text: isLast ? describeLast(listingId) : "The user loses the role.", isDangerous: isLast };
     },
     call: async ({ members }, input) => withReadableRole(await members.remove(input)),
     notFound: "This user has no role on this listing.",
@@ -60,16 +67,19 @@ export const members = noun("users' roles on listings", {
 const describeLast = (listingId: string) =>
   `The user is the last owner of listing ${listingId}: without a writer, no key sees its forms.`;
 
-async function isLastOwner(members: Caller["members"], listingId: string, userId: string): Promise<boolean> {
-  let isOwner = false;
+async function readMembers(members: Caller["members"], listingId: string): Promise<Member[]> {
+  const all: Member[] = [];
   for (let cursor: string | null | undefined; cursor !== null; ) {
-    const { items, nextCursor } = await members.list({ listingId, cursor });
-    const owners = items.filter(({ role }) => role === "OWNER");
-    if (owners.some((owner) => owner.userId !== userId)) return false;
-    isOwner ||= owners.length > 0;
-    cursor = nextCursor;
+    const page = await members.list({ listingId, cursor, limit: MAX_LIMIT });
+    all.push(...page.items);
+    cursor = page.nextCursor;
   }
-  return isOwner;
+  return all;
+}
+
+function isLastOwner(all: Member[], userId: string): boolean {
+  const owners = all.filter(({ role }) => role === "OWNER");
+  return owners.length === 1 && owners[0]?.userId === userId;
 }
 
 const withReadableRole = <Membership extends { role: string }>(membership: Membership) => ({

@@ -93,4 +93,6 @@ export const setStatusInput = z.strictObject({
   from: statusName.optional(),
   /** Operator only: allows a status that this version does not know. */
   force: z.boolean({ error: expected("true or false") }).optional(),
+  /** Only checks the change, and returns the form as it is. */
+  dryRun: z.boolean({ error: expected("true or false") }).optional(),
 });

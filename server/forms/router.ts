@@ -171,7 +171,7 @@ export const formsRouter = router({
   /**
    * Sets a form's status. A user may only move a form in scope to the next stage, or cancel it (gateway/docs/contract.md#status). The
    * operator may set any status and, with `force`, an unknown one, except of a cancelled form. With `from`, it changes only a form in
-   * that status.
+   * that status. With `dryRun`, it only checks the change, and returns the form as it is.
    * Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR.
    */
   setStatus: inAppProcedure.input(inApp.setStatusInput).output(schema.formV1).mutation(setStatus),

@@ -196,9 +196,10 @@ const changedFields = <Fields extends object>(before: Fields, after: Fields) =>
 
 /** The operator may set any status, and with `force` one that this version does not know. */
 export function setStatus({ ctx, input }: Call<typeof setStatusInput, InAppContext>): Promise<FormV1> {
-  const { id, status, from, force } = input;
+  const { id, status, from, force, dryRun } = input;
   if (ctx.principal.kind === "operator" && !force) checkKnownStatus(status);
-  return changeForm(ctx, id, { status }, (stored) => checkExpectedStatus(stored, from));
+  const checkStatus = (stored: string) => checkExpectedStatus(stored, from);
+  return changeForm(ctx, id, { status }, { checkStatus, dryRun });
 }
 
 export function setParty({ ctx, input: { id, ...party } }: Call<typeof setPartyInput, InAppContext>): Promise<FormV1> {
@@ -211,7 +212,7 @@ export async function setPartyByPublicId({
   input: { publicId, ...party },
 }: Call<typeof setPartyByPublicIdInput, GuestPageContext>): Promise<FormV1> {
   const id = await findFormId(ctx.services.db, publicId);
-  return changeForm(ctx, id, omitUndefined(party), checkGuestMayChange);
+  return changeForm(ctx, id, omitUndefined(party), { checkStatus: checkGuestMayChange });
 }
 
 /** The guest has filled in the form. */
@@ -220,7 +221,7 @@ export async function completeByPublicId({
   input,
 }: Call<typeof byPublicIdInput, GuestPageContext>): Promise<FormV1> {
   const id = await findFormId(ctx.services.db, input.publicId);
-  return changeForm(ctx, id, { status: "COMPLETED" }, checkGuestMayChange);
+  return changeForm(ctx, id, { status: "COMPLETED" }, { checkStatus: checkGuestMayChange });
 }
 
 /** Fields that the public API cannot set. Absent fields are unchanged; null unsets. */
@@ -228,12 +229,19 @@ interface InAppChange extends Partial<Party> {
   status?: string;
 }
 
-/** Sets a form's status or party, if `checkStatus` accepts its status. A change that changes nothing writes nothing. */
+interface ChangeOptions {
+  /** Throws if a form in this status must not be changed. */
+  checkStatus?: (stored: string) => void;
+  /** Only checks the change. */
+  dryRun?: boolean | undefined;
+}
+
+/** Sets a form's status or party. A change that changes nothing writes nothing. */
 function changeForm(
   ctx: InAppContext | GuestPageContext,
   id: string,
   change: InAppChange,
-  checkStatus: (stored: string) => void = () => {},
+  { checkStatus, dryRun }: ChangeOptions = {},
 ): Promise<FormV1> {
   const { principal, services, signal } = ctx;
   return services.db.sqlTransaction(async (tx) => {
@@ -243,9 +251,10 @@ function changeForm(
     const { status = stored.status, ...party } = change;
     if (stored.status === CANCELLED && change.status === CANCELLED) return projectForm(stored, services.settings);
     checkNotCancelled(stored.status);
-    checkStatus(stored.status);
+    checkStatus?.(stored.status);
     checkPartyRules(listing, party);
     if (principal.kind !== "operator") checkStatusOrder(stored.status, status);
+    if (dryRun) return projectForm(stored, services.settings);
     if (status === CANCELLED) return cancel(tx, ctx, stored, listing);
 
     const fields = changedFields<Partial<Party>>(stored, party);

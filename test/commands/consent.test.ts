@@ -1,10 +1,13 @@
 import { userInfo } from "node:os";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { announceSecrets } from "../../server/secrets/uses.js";
 import { openTestCore } from "../support/core.js";
 import { makeListing, openTestServices } from "../support/factories.js";
 import { commandsWith } from "../support/run-in-process.js";
 import { uniqueStay } from "../support/stays.js";
+
+const question = vi.hoisted(() => vi.fn<() => Promise<string>>());
+vi.mock("node:readline/promises", () => ({ createInterface: () => ({ question, close() {} }) }));
 
 // What dangerous commands say before they change anything, and who the audit trail says has run a command.
 
@@ -138,6 +141,68 @@ test("secrets reencrypt needs --yes while a process runs that lacks the newest s
     consequences: expect.stringMatching(/^Every process of this version that runs has the newest secret/),
   });
   expect(await commands.json("secrets", "reencrypt")).toMatchObject({ renewed: { addresses: 0 } });
+});
+
+describe("forms set-status changes the status only from the one that it has shown", () => {
+  /** Runs `meanwhile` while the operator reads the question, then answers yes. */
+  function answerYes(meanwhile: () => Promise<unknown>) {
+    for (const stream of [process.stdin, process.stderr]) {
+      const { isTTY } = stream;
+      Object.assign(stream, { isTTY: true });
+      onTestFinished(() => void Object.assign(stream, { isTTY }));
+    }
+    question.mockImplementation(async () => {
+      await meanwhile();
+      return "y";
+    });
+  }
+
+  test("a change meanwhile is an error, as with --from", async () => {
+    const { id } = await newForm();
+    answerYes(() => operator.forms.setStatus({ id, status: "ACCEPTED" }));
+    expect(await failure("forms", "set-status", id, "CANCELLED")).toEqual([2, "--from: the form is ACCEPTED"]);
+    expect(await operator.forms.getAny({ id })).toMatchObject({ status: "ACCEPTED" });
+  });
+
+  test("an unknown status, which is shown as UNKNOWN, is changed", async () => {
+    const { id } = await newForm();
+    await operator.forms.setStatus({ id, status: "ON_HOLD", force: true });
+    answerYes(async () => {});
+    expect(await json("forms", "set-status", id, "SENT")).toMatchObject({ status: "SENT" });
+  });
+});
+
+describe("--dry-run of what would be rejected exits with the error of the real run, and changes nothing", () => {
+  const setStatus = async (from: string, ...args: string[]) => {
+    const { id } = await newForm();
+    await operator.forms.setStatus({ id, status: from });
+    return ["forms", "set-status", id, ...args];
+  };
+
+  test.each<[string, () => Promise<string[]>, RegExp]>([
+    ["an unknown status", () => setStatus("SENT", "ON_HOLD"), /^STATUS: must be one of SENT, /],
+    ["a malformed status", () => setStatus("SENT", "on hold", "--force"), /^STATUS: must be one of SENT, /],
+    ["a cancelled form", () => setStatus("CANCELLED", "SENT"), /the form is cancelled: create a new one/],
+    ["another --from", () => setStatus("SENT", "ACCEPTED", "--from", "COMPLETED"), /^--from: the form is SENT$/],
+    [
+      "the removal of a user who is no member",
+      async () => ["members", "remove", "--listing", owner.listingId, "--user", (await makeUser()).id],
+      /^This user has no role on this listing\.$/,
+    ],
+  ])("%s", async (_, prepare, error) => {
+    const command = await prepare();
+    const [code, message] = await failure(...command, "--dry-run");
+    expect(message).toMatch(error);
+    expect(await failure(...command, "--yes")).toEqual([code, message]);
+  });
+
+  test("an allowed change of a cancelled form or from --from is a dry run", async () => {
+    const NOTHING = { dryRun: true, consequences: expect.stringMatching(/^The form is /) };
+    expect(await json(...(await setStatus("CANCELLED", "CANCELLED")), "--dry-run")).toEqual(NOTHING);
+    const command = await setStatus("SENT", "COMPLETED", "--from", "SENT");
+    expect(await json(...command, "--dry-run")).toEqual(NOTHING);
+    expect(await operator.forms.getAny({ id: command[2] ?? "" })).toMatchObject({ status: "SENT" });
+  });
 });
 
 describe("the audit trail has the name of who ran a command", () => {
