@@ -11,19 +11,13 @@ import { Facts, Loaded, Page, Section } from "../parts/page.js";
 import { type Email, EmailState, Timeline } from "../parts/timeline.js";
 import { useListing, useRead } from "../queries.js";
 
-type PublicForm = Omit<Outputs["forms"]["getAny"], "hasGuestEmail">;
-
-export const FORM_COLUMNS: Columns<PublicForm> = {
+const COLUMNS: Columns<Outputs["forms"]["listAll"]["items"][number]> = {
   Form: ({ id }) => <FormLink id={id} />,
   Status: ({ status }) => <Badge text={status} />,
   Listing: ({ listingId }) => <ListingLink id={listingId} />,
   "Check-in": ({ checkInDate, listingId }) => <Time at={checkInDate} listingId={listingId} />,
   Guests: ({ numberOfGuests }) => numberOfGuests,
   Created: ({ createdAt }) => <Time at={createdAt} />,
-};
-
-const COLUMNS: Columns<Outputs["forms"]["listAll"]["items"][number]> = {
-  ...FORM_COLUMNS,
   Email: ({ emailState }) => emailState && <Badge text={emailState} />,
 };
 
