@@ -173,7 +173,7 @@ describe("emails.markBounced", () => {
 
   test("without a reason keeps the one of the first time, and takes none of a failure before it was sent", async () => {
     const form = await createInvited("sent");
-    await sql("UPDATE emails SET last_error = '451 greylisted'");
+    await sql("UPDATE emails SET last_error = '451 try again later'");
     const email = `<form-${form.id}@example.com>`;
     const mark = async (reason?: string) => {
       const { emails } = await operator.emails.markBounced({ email, ...(reason && { reason }) });
