@@ -14,10 +14,12 @@ import {
 } from "./console-page.js";
 
 const { url, services, operator, visit, owner, listing } = await startConsoleWithListing();
+const guestEmail = guestAddress();
 // In the listing's time zone, July begins in these 90 minutes.
 const form = await makeForm(services, owner.id, listing.id, {
   checkInDate: "2027-06-30T22:30:00Z",
   checkOutDate: "2027-07-08T10:00:00Z",
+  guestEmail,
 });
 const TITLE = "Boat house, July 1 – 8, 2027";
 const { publicId } = await operator.forms.getAny({ id: form.id });
@@ -38,6 +40,7 @@ it.each([
   ["a public id", publicId ?? "", TITLE],
   ["a guest’s link", ` https://app.example.com/register/${publicId}?from=mail `, TITLE],
   ["an email address", owner.email, owner.email],
+  ["a guest’s email address", guestEmail.toUpperCase(), TITLE],
   ["a part of a title", "boat", "Boat house"],
   ["a listing’s id", listing.id, "Boat house"],
   ["an endpoint’s id", endpoint.id, `Deliveries to endpoint ${endpoint.id.slice(0, 8)}`],
@@ -61,8 +64,25 @@ it.each([
     },
     NOT_FOUND,
   );
-  for (const typed of [key.prefix, "olga", "boat", "register", publicId, "q="])
+  for (const typed of [key.prefix, "olga", "GUEST", "boat", "register", publicId, "q="])
     expect(addresses.join("\n")).not.toContain(typed);
+});
+
+it("Find looks a guest’s address up once, however long the result is shown", async () => {
+  const lookUps = async () =>
+    (await operator.audit.trail({ subjectId: form.id })).filter(({ action }) => action === "person.looked_up").length;
+  // So that the page stays.
+  await makeForm(services, owner.id, listing.id, { guestEmail });
+  const before = await lookUps();
+  await visit("/console", async (page) => {
+    await find(page, guestEmail);
+    await page.getByText("2 shown").waitFor();
+    // The reader comes back to it later.
+    await page.clock.setFixedTime(Date.now() + 120_000);
+    await page.evaluate("window.dispatchEvent(new Event('visibilitychange'))");
+    await settle(page);
+    expect(await lookUps()).toBe(before + 1);
+  });
 });
 
 it("Find says if it finds nothing, lists several, and forgets what was typed at a reload", async () => {
