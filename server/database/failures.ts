@@ -28,7 +28,7 @@ const UNAVAILABLE_TEXT =
   /timeout exceeded when trying to connect|Connection terminated|Client has encountered a connection error|not queryable|Cannot use a pool after calling end|the database system is/i;
 /** What an operator must fix: role, password, privileges, database name, a standby, a database that cannot be written. */
 const NEEDS_OPERATOR = /^(STANDBY|25006|28000|28P01|3D000|42501|53100|55000)$/;
-const TLS = /^(CERT_\w+|\w*SELF_SIGNED_CERT\w*|UNABLE_TO_\w+|HOSTNAME_MISMATCH|ERR_(TLS|SSL)_\w+|EPROTO)$/;
+const TLS = /^(CERT_\w+|\w*SELF_SIGNED_CERT\w*|UNABLE_TO_\w+|HOSTNAME_MISMATCH|ERR_TLS_\w+|ERR_SSL_[\w/]+|EPROTO)$/;
 const NEEDS_OPERATOR_TEXT = /\bSSL connection|^SASL:/;
 
 /** Classifies failures reported by pg. */

@@ -93,6 +93,15 @@ describe("classify() returns unavailable, which clients retry later, for", () =>
     expect(new Set(Object.values(await failAll(one, needsOperator)))).toEqual(new Set([isForOperator]));
   });
 
+  // The first is of Node.js 20, the second of 22 and later.
+  test.each(["ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE", "ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE"])(
+    "a failed TLS handshake, %s, which needs the operator",
+    (code) => {
+      const error = Object.assign(new Error("handshake failure"), { code });
+      expect([classify(error), needsOperator(error)]).toEqual(["unavailable", true]);
+    },
+  );
+
   test("a server that refuses the connection in another language, with an unknown SQLSTATE or one that statements also have", async () => {
     for (const code of ["ZZ999", "55000", "42501"]) {
       const fields = { S: "in another language", V: "FATAL", C: code, M: "refused" };
