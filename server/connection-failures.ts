@@ -7,8 +7,13 @@ type ServerSetting = "DATABASE_URL" | "REDIS_URL" | "SMTP_URL";
 /** The first that matches the codes and the message of an error counts. */
 type Rules = [pattern: RegExp, advice: string][];
 
-/** What OpenSSL says if the server does not answer with TLS. Its own words tell an operator nothing. */
-const NO_TLS = /wrong version number|packet length too long|ERR_SSL_|SSL routines/;
+/** OpenSSL reports these if the server answers in plain text. */
+const NO_TLS = /wrong version number|(packet|data) length too long/;
+
+/** The reason in any error of OpenSSL, such as `…:error:0A000410:SSL routines:ssl3_read_bytes:sslv3 alert handshake failure:…`. */
+const TLS_REASON = /SSL routines:[^:]*:([^:]+)/;
+
+const CHECK_TLS = "Check that the server accepts TLS 1.2 or 1.3, common ciphers, and clients without a certificate.";
 
 const RULES: Record<ServerSetting, Rules> = {
   DATABASE_URL: [
@@ -17,10 +22,15 @@ const RULES: Record<ServerSetting, Rules> = {
       "This machine does not know the authority of its certificate: add sslrootcert=FILE to DATABASE_URL, with the certificate of the authority.",
     ],
     [/does not support SSL connections/, "Enable TLS on the server, or set sslmode=disable in DATABASE_URL."],
+    [
+      TLS_REASON,
+      "Check that the server accepts TLS 1.2 or 1.3 and common ciphers. If it requires a client certificate, add sslcert and sslkey to DATABASE_URL.",
+    ],
     [/no encryption|SSL off/, "If it accepts only TLS, add sslmode=verify-full to DATABASE_URL."],
   ],
   REDIS_URL: [
     [NO_TLS, "The server does not use TLS: use redis:// in REDIS_URL."],
+    [TLS_REASON, CHECK_TLS],
     [/Socket closed unexpectedly/, "Use rediss:// in REDIS_URL if the server uses TLS."],
     [
       /WRONGPASS|NOAUTH/,
@@ -29,6 +39,7 @@ const RULES: Record<ServerSetting, Rules> = {
   ],
   SMTP_URL: [
     [NO_TLS, "This port does not use implicit TLS: use smtp:// in SMTP_URL, with ?requireTLS=true and port 587."],
+    [TLS_REASON, CHECK_TLS],
     [/^EAUTH$/, "Check the user name and the password in SMTP_URL. Special characters must be percent-encoded."],
     [
       /Greeting never received|^Timeout$/,
@@ -67,8 +78,9 @@ export function describeConnectionFailure(error: unknown, setting: ServerSetting
   const facts = factsOf(error);
   // ECONNREFUSED of a host with several addresses has no message.
   const text = facts.find(({ message }) => message)?.message ?? facts.flatMap(({ codes }) => codes)[0] ?? String(error);
-  const reason = text.replace(/\s+/g, " ").trim();
+  // Without the version of TLS that OpenSSL names an alert after: it is not the one in use.
+  const tlsReason = TLS_REASON.exec(text)?.[1]?.replace(/^\S+ (?=alert )/, "");
+  const reason = tlsReason ? `TLS failed: ${tlsReason}` : text.replace(/\s+/g, " ").trim();
   const advice = connectionAdvice(error, setting);
-  if (advice === undefined) return reason;
-  return NO_TLS.test(reason) ? advice : `${reason.replace(/\.$/, "")}. ${advice}`;
+  return advice === undefined ? reason : `${reason.replace(/\.$/, "")}. ${advice}`;
 }

@@ -79,6 +79,26 @@ test("migrations and commands connect by the same rules, and nothing of the driv
   expect({ stdout, stderr }).toEqual({ stdout: expect.stringMatching(/^ok +database /), stderr: "" });
 });
 
+test.each<[required: string, settings: string[], reason: string]>([
+  ["TLS 1.1", ["ssl_min_protocol_version = 'TLSv1'", "ssl_max_protocol_version = 'TLSv1.1'"], "alert protocol version"],
+  [
+    "another cipher",
+    ["ssl_max_protocol_version = 'TLSv1.2'", "ssl_ciphers = 'PSK-AES128-CBC-SHA256'"],
+    "alert handshake failure",
+  ],
+])("a server that requires %s says that TLS failed, why and what to check", async (_, settings, reason) => {
+  for (const setting of settings) await runSql(cluster.url, `ALTER SYSTEM SET ${setting}`);
+  await runSql(cluster.url, "SELECT pg_reload_conf()");
+  await expect
+    .poll(() => connect(urlWith(`sslmode=require&${trusted}`)))
+    .toBe(
+      `The database at localhost:${cluster.port} cannot be used: TLS failed: ${reason}. Check that the server accepts TLS 1.2 or 1.3 and common ciphers. If it requires a client certificate, add sslcert and sslkey to DATABASE_URL.`,
+    );
+  for (const setting of settings) await runSql(cluster.url, `ALTER SYSTEM RESET ${setting.split(" ")[0]}`);
+  await runSql(cluster.url, "SELECT pg_reload_conf()");
+  await expect.poll(() => connect(urlWith(`sslmode=require&${trusted}`))).toBe(true);
+});
+
 test("a server that accepts only TLS says so to a connection without it", async () => {
   const rules = join(cluster.dataDir, "cluster/pg_hba.conf");
   await writeFile(rules, `hostssl all all 127.0.0.1/32 scram-sha-256\n`);
