@@ -68,7 +68,7 @@ function addRow(content: FileContent, { columns, cells, line, isUnended }: Cells
           .filter((column, index) => NAMES.includes(column) && SHORTENED.test(given[index] ?? ""))
           .map((field) => ({ field, issue: SHORTENED_ISSUE }));
   if (errors.length > 0) content.errors.push(...errors.map((error) => ({ line, ...error })));
-  else content.lines.push({ line, value: toRow(columns, given) });
+  else content.lines.push({ line, value: toRow(columns, cells) });
 }
 
 /** Columns whose values may be digits only. */
@@ -102,15 +102,17 @@ function headerFaults(columns: string[]): Omit<LineError, "line">[] {
 
 /** The cells of the columns that the row's type has, and those of other columns that are not empty. */
 function toRow(columns: string[], cells: string[]): Record<string, unknown> {
-  const cellOf = (column: string) => cells[columns.indexOf(column)]?.trim() ?? "";
-  const shape = SHAPES.get(cellOf("type")) ?? {};
+  const cellOf = (column: string) => cells[columns.indexOf(column)]?.trim();
+  const shape = SHAPES.get(cellOf("type") ?? "") ?? {};
   const fields = columns.map((column) => [column, toValue(shape[column], cellOf(column))]);
   return Object.fromEntries(fields.filter(([, value]) => value !== undefined));
 }
 
 /** The value of a cell. The schema decides what it may be; a cell that fits nothing stays text, which the check rejects. */
-function toValue(schema: z.ZodType | undefined, cell: string): unknown {
+function toValue(schema: z.ZodType | undefined, cell: string | undefined): unknown {
   const accepts = (value: unknown) => schema?.safeParse(value).success;
+  // The row ends before this column, which removes no stored value: the row may have been cut.
+  if (cell === undefined) return undefined;
   if (cell === "") return accepts(null) ? null : undefined;
   // Excel, LibreOffice and Google Sheets write TRUE and FALSE.
   if (/^(true|false)$/i.test(cell) && accepts(true)) return cell.toLowerCase() === "true";

@@ -97,7 +97,7 @@ describe("guest-forms import", () => {
     expect(items.map(({ role }) => role).sort()).toEqual(["OWNER", "WRITER"]);
   });
 
-  test("a language is imported in canonical form, kept by a row without it, and removed by null or an empty cell", async () => {
+  test("a language is imported in canonical form, kept by a row without it or that ends before it, and removed by null or an empty cell", async () => {
     const { loft, id } = makeRows();
     const languageAfter = async (path: string, outcome: object) => {
       expect((await importJson(path)).listings).toEqual({ ...none, ...outcome });
@@ -112,6 +112,7 @@ describe("guest-forms import", () => {
     expect(await ofCsv("", "", { unchanged: 1 })).toBe("pt-BR");
     expect(await ofRow({ ...loft, language: null }, { updated: 1 })).toBeNull();
     expect(await ofCsv(",language", ",DE", { updated: 1 })).toBe("de");
+    expect(await ofCsv(",language", "", { unchanged: 1 })).toBe("de");
     expect(await ofCsv(",language", ",", { updated: 1 })).toBeNull();
   });
 
