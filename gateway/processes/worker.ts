@@ -24,7 +24,8 @@ export async function runWorker(print: Print): Promise<void> {
     const concurrency = whyEmailsWait(settings) ? 0 : settings.WORKER_CONCURRENCY;
     print({ concurrency }, `Sending emails, ${concurrency} at a time, and webhooks.`);
     await stop.requested;
-    const stopped = Promise.all([secrets.stop(), worker.stop()]);
+    // A draining worker still uses its secrets.
+    const stopped = worker.stop().then(secrets.stop);
     await waitAtMost(settings.DRAIN_SECONDS + CLOSE_TIMEOUT_SECONDS, stopped);
   });
 }

@@ -6,10 +6,11 @@ import { describe, expect, it } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
 import { TOKEN } from "../internal/internal-gateway.js";
 import { createTestDatabase } from "../support/database.js";
-import { listEmails } from "../support/factories.js";
+import { listEmails, makeForm } from "../support/factories.js";
 import { makeFixture } from "../support/gateway-processes.js";
 import { sendRequest, singleConnectionAgent } from "../support/http-client.js";
 import { loadedPackages, REPORT_MODULES } from "../support/loaded-packages.js";
+import { mailEnv, openMailServer } from "../support/mail-server.js";
 import { freePort, listenLocally } from "../support/network.js";
 import { type ProcessResult, runCli, spawnCli, spawnNode } from "../support/processes.js";
 import { commandsWith } from "../support/run-in-process.js";
@@ -161,6 +162,22 @@ describe("serve and worker", TIMEOUT, () => {
     }
     const [waiting] = await listEmails(services);
     expect(waiting).toMatchObject({ formId: form.id, state: "waiting", attempts: 0 });
+  });
+
+  it("a worker announces its secrets until it has drained", async () => {
+    const mailServer = await openMailServer();
+    mailServer.holdRcpt();
+    const { env, services, listing, userId } = await makeFixture(undefined, mailEnv(mailServer.url));
+    const countAnnounced = async () => (await services.db.pool.query("SELECT FROM secret_uses")).rowCount;
+    const worker = spawnCli(["worker"], { env });
+    await makeForm(services, userId, listing.id, { guestEmail: "guest@example.com" });
+    await expect.poll(() => mailServer.rcptCount).toBe(1);
+    const stopped = worker.stop();
+    await sleep(1_000);
+    expect(await countAnnounced()).toBe(1);
+    mailServer.releaseRcpt();
+    expect((await stopped).code).toBe(0);
+    expect(await countAnnounced()).toBe(0);
   });
 
   it("serve warns once about a misspelled setting, and once about more connections than Postgres allows", async () => {
