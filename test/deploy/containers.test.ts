@@ -21,20 +21,21 @@ describe("compose.yaml", () => {
     read_only?: boolean;
     tmpfs?: string[];
     volumes?: string[];
+    profiles?: string[];
     logging?: { driver: string; options: Record<string, string> };
   }
-  const OWN = ["migrate", "gateway", "worker"];
+  const OWN = ["migrate", "gateway", "worker", "cli"];
   const { services } = parse(read("compose.yaml"), { merge: true }) as { services: Record<string, Service> };
 
   test("compose.yaml has every part of the service, and starts each after its dependencies are healthy", () => {
-    expect(Object.keys(services).sort()).toEqual(["gateway", "migrate", "postgres", "redis", "worker"]);
+    expect(Object.keys(services).sort()).toEqual(["cli", "gateway", "migrate", "postgres", "redis", "worker"]);
     expect(services.postgres?.image).toMatch(/^postgres:18\.\d+-trixie@sha256:[0-9a-f]{64}$/);
     expect(services.redis?.image).toMatch(/^redis:7\.\d+\.\d+-bookworm@sha256:[0-9a-f]{64}$/);
     const migrated = { migrate: { condition: "service_completed_successfully" } };
     const healthy = (name: string) => ({ [name]: { condition: "service_healthy" } });
     expect(services.migrate?.depends_on).toEqual(healthy("postgres"));
     expect(services.gateway?.depends_on).toEqual({ ...migrated, ...healthy("redis") });
-    expect(services.worker?.depends_on).toEqual(migrated);
+    for (const name of ["worker", "cli"]) expect(services[name]?.depends_on).toEqual(migrated);
     for (const { image, healthcheck } of [services.postgres, services.redis] as Service[]) {
       expect(healthcheck?.test?.length, image).toBeGreaterThan(0);
     }
@@ -64,18 +65,26 @@ describe("compose.yaml", () => {
       expect(services.worker?.environment?.[name]).toBe(`\${${name}:-}`);
   });
 
-  test("commands in a container can write to /data, which is the folder data, and to /tmp, and to nothing else", () => {
+  test("only commands can write to /data, which is the folder data; the service can read the templates in it and write to /tmp only", () => {
     for (const name of OWN) {
       const { read_only, tmpfs, volumes } = services[name] ?? {};
       expect({ read_only, tmpfs, volumes }).toEqual({
         read_only: true,
         tmpfs: [expect.stringMatching(/^\/tmp:size=\d+m$/)],
-        volumes: ["./data:/data"],
+        volumes: [name === "cli" ? "./data:/data" : "./data/emails:/data/emails:ro"],
       });
     }
     expect(read(".gitignore").split("\n")).toContain("/data/");
-    for (const line of ["import /data/hosts.csv --output /data/ids.csv", "export --output /data/hosts.csv"])
-      expect(read("gateway/docs/operating.md")).toContain(`docker compose run --rm gateway ${line}\n`);
+    expect(read("gateway/docs/operating.md")).toContain("EMAIL_TEMPLATES=/data/emails");
+  });
+
+  test("commands run in the service cli, which `docker compose up` does not start", () => {
+    for (const [name, { profiles }] of Object.entries(services))
+      expect(profiles, name).toEqual(name === "cli" ? ["cli"] : undefined);
+    for (const name of ["compose.yaml", "gateway/docs/operating.md"])
+      expect(new Set(read(name).match(/docker compose run --rm \w+/g))).toEqual(
+        new Set(["docker compose run --rm cli"]),
+      );
   });
 
   test("the log of each container is rotated", () => {
