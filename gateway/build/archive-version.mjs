@@ -4,15 +4,18 @@ import { join } from "node:path";
 
 /**
  * The version of an archive of the files in `folder`. That of package.json is only for the release that CHANGELOG.md begins with.
- * With unreleased changes, a hash of the files is added, so that no two builds have the same version.
+ * With unreleased changes, it is a prerelease of the next patch, which sorts after this release and before any later one (SemVer).
+ * A hash of the files is added, so that no two builds have the same version.
  */
 export function archiveVersion(version, folder) {
   const [, heading = ""] = /^## (.+)$/m.exec(readFileSync(join(folder, "CHANGELOG.md"), "utf8")) ?? [];
   if (heading.startsWith(`${version} - `)) return version;
   // A hyphen before the hash: npm rejects an identifier of digits that begins with 0.
-  if (heading === "Unreleased") return `${version}-next-${hashOf(folder)}`;
+  if (heading === "Unreleased") return `${nextPatch(version)}-next-${hashOf(folder)}`;
   throw new Error(`CHANGELOG.md begins with "${heading}": change it to "Unreleased" or "${version} - DATE".`);
 }
+
+const nextPatch = (version) => version.replace(/\d+$/, (patch) => `${Number(patch) + 1}`);
 
 function hashOf(folder) {
   const hash = createHash("sha256");

@@ -262,8 +262,9 @@ describe("an operator who follows operating.md on an empty machine", () => {
     await runFromPage(operatingBlock("npm run release"), (script) =>
       runScript(script, { cwd: checkout, env: { HOME }, binFolders: [dirname(process.execPath)] }),
     );
-    const ofVersion = new RegExp(`^guest-forms-${PACKAGE.version}(-next-[0-9a-f]{8})?\\.tgz$`);
-    expect(await readdir(checkout)).toContainEqual(expect.stringMatching(ofVersion));
+    expect(await readdir(checkout)).toContainEqual(
+      expect.stringMatching(/^guest-forms-\d+\.\d+\.\d+(-next-[0-9a-f]{8})?\.tgz$/),
+    );
   });
 
   test("lists the erasures", async () => {
