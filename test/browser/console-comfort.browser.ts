@@ -5,7 +5,16 @@ import { startInternalGateway, TOKEN } from "../internal/internal-gateway.js";
 import { makeForm, makeKey } from "../support/factories.js";
 import { addDeliveries } from "../support/outbox-backlog.js";
 import { emailQueue, setState } from "../support/outbox-queue.js";
-import { button, guestAddress, openDialog, section, settle, startConsoleWithListing, submit } from "./console-page.js";
+import {
+  button,
+  failed,
+  guestAddress,
+  openDialog,
+  section,
+  settle,
+  startConsoleWithListing,
+  submit,
+} from "./console-page.js";
 
 const { services, operator, visit, owner, listing } = await startConsoleWithListing();
 const sql = async (text: string, ...values: unknown[]) => (await services.db.pool.query(text, values)).rows;
@@ -148,6 +157,22 @@ it("Webhooks has counts on its tabs, opens on the first state that has deliverie
     );
     await open.getByText("retrying 0").waitFor();
   });
+});
+
+it("Webhooks lists failed deliveries while they cannot be counted", async () => {
+  const { id } = await operator.webhooks.create({ url: "https://uncounted.example.com/", listingIds: [listing.id] });
+  const [delivery] = await addDeliveries(sql, id, 1);
+  await sql(setState("webhook_deliveries", "failed", `id = ${delivery}`));
+  await visit(
+    "/console",
+    async (page) => {
+      await page.route("**/webhooks.count", (route) => route.fulfill({ status: 503 }));
+      await page.getByRole("link", { name: "Webhooks", exact: true }).click();
+      const deliveries = page.getByRole("table", { name: "Deliveries, newest first" });
+      await deliveries.getByRole("link", { name: id.slice(0, 8) }).waitFor();
+    },
+    failed(503),
+  );
 });
 
 it("the report of doctor has links to the pages that deal with its problems, and no command for them", async () => {

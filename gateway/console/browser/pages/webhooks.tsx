@@ -1,11 +1,11 @@
-import { useState } from "preact/hooks";
+import { useRef } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import { MAX_COUNTED_DELIVERIES } from "../../../../server/constants.js";
 import { core, type Outputs } from "../core.js";
 import { Badge, EndpointLink, FormLink, Time, UserLink } from "../parts/cells.js";
 import { CallButton, FormButton } from "../parts/dialog.js";
 import { type Columns, List, StateTabs } from "../parts/list.js";
-import { Loaded, Page, Section } from "../parts/page.js";
+import { Page, Section } from "../parts/page.js";
 import { useRead } from "../queries.js";
 
 type Delivery = Outputs["webhooks"]["deliveries"]["items"][number];
@@ -99,13 +99,15 @@ type Counts = Outputs["webhooks"]["count"];
 
 const countText = (count: number) => `${count.toLocaleString()}${count === MAX_COUNTED_DELIVERIES ? "+" : ""}`;
 
-function Deliveries({ endpoint, counts }: { endpoint: string | undefined; counts: Counts }) {
+function Deliveries({ endpoint, counts }: { endpoint: string | undefined; counts: Counts | undefined }) {
   const { query } = useLocation();
   // It stays open when its last delivery is sent again.
-  const [initial] = useState(() => STATES.find((one) => counts[one as keyof Counts] > 0) ?? "failed");
+  const counted = useRef<Delivery["state"]>();
+  if (counts) counted.current ??= STATES.find((one) => counts[one as keyof Counts] > 0) ?? "failed";
+  const initial = counted.current ?? "failed";
   const state = (query.state ?? initial) as Delivery["state"];
   const filters = { state, ...(endpoint && { endpointId: endpoint }) };
-  const texts = Object.fromEntries(Object.entries(counts).map(([one, count]) => [one, countText(count)]));
+  const texts = Object.fromEntries(Object.entries(counts ?? {}).map(([one, count]) => [one, countText(count)]));
   return (
     <>
       {/* The service lists what was sent per endpoint only. */}
@@ -140,7 +142,7 @@ export function WebhooksPage() {
   return (
     <Page title="Webhooks">
       <Section title={endpoint ? `Deliveries to endpoint ${endpoint.slice(0, 8)}` : "Deliveries"}>
-        <Loaded query={counts}>{(loaded) => <Deliveries key={endpoint} endpoint={endpoint} counts={loaded} />}</Loaded>
+        <Deliveries key={endpoint} endpoint={endpoint} counts={counts.data} />
       </Section>
       <Section title="Endpoints" actions={endpoint && <a href="/console/webhooks">Deliveries to all</a>}>
         <List
