@@ -7,7 +7,7 @@ import { tokenComparison } from "../http/internal-token.js";
 import { rejectMethod } from "../http/methods.js";
 import { callProcedures, sendTrpcError } from "../http/procedures.js";
 import { securityHeaders } from "../http/security-headers.js";
-import { SessionCookies } from "./cookies.js";
+import { sessionCookies } from "./cookies.js";
 import { keepHistory } from "./history.js";
 import { KnownSessions } from "./known-sessions.js";
 import { requireKnownHost, requireSameOrigin } from "./origin.js";
@@ -33,7 +33,7 @@ export function openConsole(
   const history = keepHistory(services, metrics.registry);
   const procedures = createConsoleRouter(services, history);
   const sessions = new KnownSessions(new OperatorSessions(services.db, token));
-  const cookies = new SessionCookies(token);
+  const cookies = sessionCookies(token);
   const router = Router({ caseSensitive: true, strict: true });
   router.use("/trpc", metrics.observe, ...(traceRequests ? [traceRequests] : []));
   router.use(requireSameOrigin);

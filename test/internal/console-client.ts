@@ -1,11 +1,11 @@
 import { createTRPCClient, httpLink } from "@trpc/client";
 import type { Request } from "express";
-import { SessionCookies } from "../../gateway/console/cookies.js";
+import { sessionCookies } from "../../gateway/console/cookies.js";
 import type { ConsoleRouter } from "../../gateway/console/router.js";
 import { type startInternalGateway, TOKEN } from "./internal-gateway.js";
 
 /** Name of the cookie of a session over http, with TOKEN. */
-export const COOKIE = new SessionCookies(TOKEN).nameFor({ headers: {} } as Request);
+export const COOKIE = sessionCookies(TOKEN).nameFor({ headers: {} } as Request);
 
 /** An operator's browser: sends what the pages of the console send, and keeps the cookie. */
 export class Browser {
