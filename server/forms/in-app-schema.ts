@@ -3,7 +3,7 @@ import { EMAIL_STATES, UNDELIVERED_EMAIL_STATES } from "../constants.js";
 import { expected } from "../errors.js";
 import { operatorListing } from "../listings/schema.js";
 import { cursor, limit, nextCursor } from "../resources/paging.js";
-import { externalId } from "../texts.js";
+import { clientReference } from "../texts.js";
 import { count, day, publicId, resourceId, uncoerced, uuid } from "../values.js";
 import { formV1, knownStatus } from "./schema.js";
 import { STATUS_RULE } from "./status.js";
@@ -54,7 +54,7 @@ export const listAllInput = z.strictObject({
   listingId: uuid.optional(),
   userId: uuid.optional(),
   status: knownStatus.optional(),
-  externalId: externalId.optional(),
+  externalId: clientReference.optional(),
   /** Only forms whose check-in is on this day in the time zone of their listing. */
   checkInDay: day.optional(),
   /** Only forms that are SENT and whose check-in is in this many days from now at most. */
