@@ -42,6 +42,18 @@ describe("why did this guest get no email?", () => {
     await json("emails", "bounced", ADDRESS, "--reason", `550 <${ADDRESS}>: mailbox full`);
     expect(await text("forms", "show", form.id)).toMatch(/bounced .* 550 <a\*\*\*@m\*\*\*\.com>: mailbox full/);
   });
+
+  test("once it is dealt with, `emails dismiss` ends the warning, for one or for all", async () => {
+    const [{ id } = { id: "" }] = (await operator.emails.list({ state: "bounced" })).items;
+    expect(await json("emails", "dismiss", id)).toMatchObject({ id, state: "dismissed" });
+    expect(await runInProcess(["emails", "dismiss", id], { DATABASE_URL: services.db.url })).toMatchObject({
+      code: 1,
+      message: "There is no failed or bounced email with this id.",
+    });
+    await sql("UPDATE emails SET state = 'failed'");
+    expect(await text("emails", "dismiss", "--all")).toContain("Emails that were dismissed: 1.");
+    expect(await text("emails", "list")).toContain("There are no unsent emails.");
+  });
 });
 
 test("which guest has this address? `find` lists the forms, and the look-up is audited", async () => {
