@@ -20,8 +20,8 @@ export const find = command({
   input: { text: argument("<text>", TEXT) },
   help: `
 Exact matches come first: ids, external ids, public ids, guests' links, API keys and their first 12 characters, Message-IDs,
-correlation ids, users' and guests' addresses. Then come listings and users whose names contain the text. A look-up of an address reads all
-stored ones and is audited.`,
+correlation ids, users' and guests' addresses. Then come listings and users whose names contain the text. A look-up of an
+address reads all stored ones and is audited.`,
   examples: ["guest-forms find bba9c729", "guest-forms find guest@example.com"],
   call: ({ find }, { text }) => find.byText({ text }),
   text: (found) =>
