@@ -141,6 +141,19 @@ describe("a create in flight", () => {
       );
   });
 
+  test("lets 50 pages wait, and all of them are right once it ends", async () => {
+    const owner = await makeOwner();
+    const lock = await holdLock(`SELECT ${MARK_IN_FLIGHT}`);
+    const created = [await owner.addForm(), await owner.addForm()];
+    const { forms } = asUser(reader, owner.userId);
+    const query = vi.spyOn(reader.db, "query");
+    onTestFinished(() => query.mockRestore());
+    const pages = Array.from({ length: 50 }, () => forms.list({ limit: 1 }));
+    await expect.poll(() => query.mock.calls.filter(([name]) => name === "forms").length, { interval: 5 }).toBe(50);
+    await lock.commit();
+    for (const { items } of await Promise.all(pages)) expect(items).toEqual(created.slice(0, 1));
+  });
+
   test("that takes too long makes the page fail with 503 and retryAfter", async () => {
     const { lock, late, page } = await startBlockedCreate();
     await expect(page).rejects.toMatchObject({ status: 503, retryAfter: expect.any(Number) });
