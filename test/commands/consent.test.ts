@@ -1,13 +1,12 @@
+import { once } from "node:events";
 import { userInfo } from "node:os";
-import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { PassThrough } from "node:stream";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { announceSecrets } from "../../server/secrets/uses.js";
 import { openTestCore } from "../support/core.js";
 import { makeListing, openTestServices } from "../support/factories.js";
 import { commandsWith } from "../support/run-in-process.js";
 import { uniqueStay } from "../support/stays.js";
-
-const question = vi.hoisted(() => vi.fn<() => Promise<string>>());
-vi.mock("node:readline/promises", () => ({ createInterface: () => ({ question, close() {} }) }));
 
 // What dangerous commands say before they change anything, and who the audit trail says has run a command.
 
@@ -144,16 +143,18 @@ test("secrets reencrypt needs --yes while a process runs that lacks the newest s
 });
 
 describe("forms set-status changes the status only from the one that it has shown", () => {
-  /** Runs `meanwhile` while the operator reads the question, then answers yes. */
+  /** In a terminal: runs `meanwhile` while the operator reads the question, then answers yes. */
   function answerYes(meanwhile: () => Promise<unknown>) {
-    for (const stream of [process.stdin, process.stderr]) {
-      const { isTTY } = stream;
-      Object.assign(stream, { isTTY: true });
-      onTestFinished(() => void Object.assign(stream, { isTTY }));
+    const terminal = () => Object.assign(new PassThrough(), { isTTY: true });
+    const [stdin, stderr] = [terminal(), terminal()];
+    for (const [name, value] of Object.entries({ stdin, stderr })) {
+      const property = Object.getOwnPropertyDescriptor(process, name) ?? {};
+      Object.defineProperty(process, name, { configurable: true, value });
+      onTestFinished(() => void Object.defineProperty(process, name, property));
     }
-    question.mockImplementation(async () => {
+    void once(stderr, "data").then(async () => {
       await meanwhile();
-      return "y";
+      stdin.write("y\n");
     });
   }
 

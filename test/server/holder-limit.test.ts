@@ -6,7 +6,7 @@ import { asUser, catchServiceError, makeForm } from "../support/factories.js";
 const PER_HOLDER = 2;
 /** See WAITING_PER_CONNECTION. */
 const MAX_WAITING = 100 * PER_HOLDER;
-const TIMEOUT_MS = 500;
+const TIMEOUT_MS = 3_000;
 const BUSY = {
   serviceCode: "INTERNAL_ERROR",
   status: 503,
@@ -15,7 +15,7 @@ const BUSY = {
 
 const env = { DATABASE_CONNECTIONS_PER_HOLDER: `${PER_HOLDER}`, DATABASE_POOL_SIZE: `${PER_HOLDER + 1}` };
 const { services, owner, makeOwner, openProcess, holdLock, waitForBlocked } = await openTestCore(env);
-/** A process in which work may wait only for TIMEOUT_MS. */
+/** A process in which work may wait only for TIMEOUT_MS, in which even a slow machine opens a connection. */
 const impatient = await openProcess({ ...env, DATABASE_CONNECT_TIMEOUT_MS: `${TIMEOUT_MS}` });
 
 /**
