@@ -1,21 +1,20 @@
 const WIDTH = 30;
 
-/** Counts what is done. If standard error is a terminal, it draws a bar there and redraws it in place. */
+/** Counts what is done. If standard error is a terminal, it draws the count there, with a bar if the total is known, in place. */
 export class Progress {
   done = 0;
-  readonly total: number;
+  readonly total: number | null;
   readonly #unit: string;
   #drawn = "";
 
-  constructor(total: number, unit = "rows") {
+  constructor(total: number | null, unit = "rows") {
     this.total = total;
     this.#unit = unit;
   }
 
   add(count: number): void {
     this.done += count;
-    const bar = "#".repeat(Math.floor((WIDTH * this.done) / this.total)).padEnd(WIDTH, ".");
-    this.#draw(`[${bar}] ${this.done} of ${this.total} ${this.#unit}`);
+    this.#draw(this.total === null ? `${this.done} ${this.#unit}` : this.#bar(this.total));
   }
 
   /** Removes the bar. */
@@ -23,6 +22,11 @@ export class Progress {
     if (this.#drawn === "") return;
     this.#draw("");
     process.stderr.write("\r");
+  }
+
+  #bar(total: number): string {
+    const bar = "#".repeat(Math.floor((WIDTH * this.done) / total)).padEnd(WIDTH, ".");
+    return `[${bar}] ${this.done} of ${total} ${this.#unit}`;
   }
 
   #draw(text: string): void {

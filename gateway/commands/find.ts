@@ -16,7 +16,7 @@ function listOf(kind: Found["more"][number], { unreadable }: Found): string {
 }
 
 export const find = command({
-  description: "find what a text means: an id or its first 8 characters, a link, a key, an address, a part of a name",
+  description: "find what a text means: an id or its beginning, a link, a key, an address, a part of a name",
   input: { text: argument("<text>", TEXT) },
   help: `
 Exact matches come first: ids, external ids, public ids, guests' links, API keys and their first 12 characters, Message-IDs,

@@ -10,7 +10,7 @@ import { FORM, LISTING_OPTION, oneOf, orNone, TEXT, WHOLE_NUMBER } from "../cli/
 export const NO_FORM = "There is no form with this id, external id, public id or link.";
 
 export const FORM_HELP =
-  "FORM is the form's id or its first 8 characters, its external id, its public id, or the guest's whole link.";
+  "FORM is the form's id or its beginning, its external id, its public id, or the guest's whole link.";
 
 const FORM_TEXTS = { notFound: NO_FORM, help: FORM_HELP };
 

@@ -50,14 +50,13 @@ until the stay is over. Then prints what \`secrets status\` prints.`,
 /** Renews everything, batch by batch. */
 async function reencryptAll(core: Caller) {
   const renewed = { addresses: 0, creates: 0, webhooks: 0 };
-  const progress = new Progress(100, "%");
+  const progress = new Progress(null, "renewed");
   for (let after: string | undefined, isDone = false; !isDone; ) {
     const { next, addresses, creates, webhooks } = await core.secrets.reencrypt({ after });
     renewed.addresses += addresses;
     renewed.creates += creates;
     renewed.webhooks += webhooks;
-    // Ids are random, and read in order.
-    progress.add((next ? Math.floor((100 * Number.parseInt(next.slice(0, 4), 16)) / 0x10000) : 100) - progress.done);
+    progress.add(addresses + creates + webhooks);
     after = next ?? undefined;
     isDone = next === null;
   }

@@ -1,8 +1,8 @@
-import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Express, Request, RequestHandler, Response } from "express";
 import type { Logger } from "pino";
 import { invalid } from "../../server/errors.js";
+import { timeOrderedUuid } from "../../server/values.js";
 import { ROUTES } from "../operations/operations.js";
 import { isAdmitted } from "./connections.js";
 
@@ -16,7 +16,7 @@ export function correlate(log: Logger): RequestHandler {
   return (req, res, next) => {
     const { locals } = res;
     locals.arrivedAt = performance.now();
-    locals.correlationId = randomUUID();
+    locals.correlationId = timeOrderedUuid();
     res.setHeader("X-Correlation-Id", locals.correlationId);
     res.once("close", () => {
       // If the client has disconnected, the handler is still running: keep its deadline.

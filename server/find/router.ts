@@ -5,7 +5,7 @@ import * as schema from "./schema.js";
 
 export const findRouter = router({
   /**
-   * What a text may mean, exact matches first, at most 10 of each kind: a whole id, also in a Message-ID, its first 8 characters, a
+   * What a text may mean, exact matches first, at most 10 of each kind: a whole id, also in a Message-ID, its beginning of 8 characters or more, a
    * public id or a guest's link, an external id, an API key or its first 12 characters, the address of a user or a guest, or a part of
    * a listing's or user's name. A guest's address is compared with all that are stored, which is audited with each form that is
    * returned. Operator. Errors: VALIDATION_ERROR.

@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import { nanoid } from "nanoid";
 import type { z } from "zod";
 import type { Call, GuestPageContext, InAppContext, ScopedContext } from "../access/context.js";
@@ -6,7 +5,7 @@ import type { SqlTransaction } from "../database/db.js";
 import { type Keyring, seal, tryOpen } from "../encryption.js";
 import { endInvitations, replaceInvitation } from "../outbox/enqueue.js";
 import { eraseAnswers, recordEvent } from "../outbox/events.js";
-import { omitUndefined } from "../values.js";
+import { omitUndefined, timeOrderedUuid } from "../values.js";
 import {
   bindKey,
   type CreateRequest,
@@ -71,7 +70,7 @@ export function createForm({ ctx, input }: Call<typeof createInput, ScopedContex
 
     checkListingRules(listing, body, { isNewOnListing: true });
 
-    const id = randomUUID();
+    const id = timeOrderedUuid();
     const answer = {
       id,
       publicId: nanoid(),

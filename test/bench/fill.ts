@@ -21,6 +21,11 @@ END`;
 /** All forms and audit entries are older. */
 const END_OF_DATA = "2025-01-01";
 
+/** SQL of a UUID of version 7 with this time, and random bits that depend on the text. */
+const timeOrdered = (at: string, text: string) =>
+  `overlay(overlay(md5(${text}) PLACING '7' FROM 13)
+    PLACING lpad(to_hex((1000 * extract(epoch FROM ${at}))::bigint), 12, '0') FROM 1)::uuid`;
+
 const STATUSES = [...KNOWN_STATUSES, "NOT_PUBLIC"];
 
 /** The sealed addresses have the right length but cannot be opened. The index is for peer T, which would sort all forms. */
@@ -39,7 +44,7 @@ const STATEMENTS = [
     FROM generate_series(1, 20000) n JOIN listings l ON l.id = md5('listing' || n)::uuid`,
   `INSERT INTO forms (id, public_id, listing_id, status, check_in_date, check_out_date, number_of_guests,
       number_of_vehicles, number_of_pets, guest_email, fingerprint, created_at)
-    SELECT md5('form' || i)::uuid, left(md5('slug' || i), 21), md5('listing' || ${LISTING_OF_FORM})::uuid,
+    SELECT ${timeOrdered("at", "'form' || i")}, left(md5('slug' || i), 21), md5('listing' || ${LISTING_OF_FORM})::uuid,
       (ARRAY['${STATUSES.join("','")}'])[1 + i % ${STATUSES.length}],
       date_trunc('hour', at) + interval '30 days', date_trunc('hour', at) + interval '33 days', 1 + i % 4,
       CASE WHEN i % 3 = 0 THEN i % 2 END, CASE WHEN i % 5 = 0 THEN 0 END,
@@ -52,9 +57,9 @@ const STATEMENTS = [
     FROM forms f JOIN memberships m ON m.listing_id = f.listing_id`,
   `INSERT INTO idempotency_keys (holder_id, key, form_id, retention_starts_at)
     SELECT holder_id, md5('key' || form_id)::uuid::text, form_id, now() FROM creations
-    WHERE form_id < '80000000-0000-0000-0000-000000000000'`,
+    WHERE get_byte(uuid_send(form_id), 15) < 128`,
   `INSERT INTO audit_entries (at, actor, actor_id, action, subject_id, correlation_id, details)
-    SELECT created_at, 'key', md5('actor' || listing_id)::uuid, 'form.created', id, md5('call' || id)::uuid,
+    SELECT created_at, 'key', md5('actor' || listing_id)::uuid, 'form.created', id, ${timeOrdered("created_at", "'call' || id")},
       jsonb_build_object('listingId', listing_id)
     FROM forms ORDER BY created_at`,
   `INSERT INTO scoped_forms (user_id, created_at, form_id)

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { shortId } from "../../gateway/console/short-id.js";
 import type { Mailer } from "../../server/emails/mailer.js";
 import { SendingFailed } from "../../server/outbox/attempt.js";
 import { makeForm, makeUser } from "../support/factories.js";
@@ -95,7 +96,7 @@ it("failed emails are retried, one or all of them", async () => {
   const first = await addForm();
   await failEmails();
   await visit("/console/emails", async (page) => {
-    await button(page, `Retry the email about ${first.id.slice(0, 8)}`).click();
+    await button(page, `Retry the email about ${shortId(first.id)}`).click();
     await waitForNotice(page, /^The email will be sent again/);
     expect(await emailOf(first.id)).toMatchObject({ state: "waiting" });
     expect(await changesOf(first.id)).toEqual(["email.retried"]);

@@ -1,5 +1,6 @@
 import type { Page } from "playwright-core";
 import { expect, it } from "vitest";
+import { shortId } from "../../gateway/console/short-id.js";
 import { SendingFailed } from "../../server/outbox/attempt.js";
 import { startInternalGateway, TOKEN } from "../internal/internal-gateway.js";
 import { makeForm, makeKey } from "../support/factories.js";
@@ -36,7 +37,7 @@ async function failEmail(): Promise<string> {
 
 it("after an action whose button is gone, the focus is on the same action of a row near it, then on the list", async () => {
   const forms = [await failEmail(), await failEmail(), await failEmail()];
-  const [first, middle, last] = forms.map((id) => `Retry the email about ${id.slice(0, 8)}`);
+  const [first, middle, last] = forms.map((id) => `Retry the email about ${shortId(id)}`);
   await visit("/console/emails?state=failed", async (page) => {
     const press = async (name = "") => {
       await button(page, name).focus();
@@ -145,7 +146,7 @@ it("Webhooks has counts on its tabs, opens on the first state that has deliverie
       "out of scope 0",
     ]);
     await page
-      .getByRole("link", { name: other.id.slice(0, 8) })
+      .getByRole("link", { name: shortId(other.id) })
       .first()
       .click();
     await open.getByText("waiting 10,000+").waitFor();
@@ -169,7 +170,7 @@ it("Webhooks lists failed deliveries while they cannot be counted", async () => 
       await page.route("**/webhooks.count", (route) => route.fulfill({ status: 503 }));
       await page.getByRole("link", { name: "Webhooks", exact: true }).click();
       const deliveries = page.getByRole("table", { name: "Deliveries, newest first" });
-      await deliveries.getByRole("link", { name: id.slice(0, 8) }).waitFor();
+      await deliveries.getByRole("link", { name: shortId(id) }).waitFor();
     },
     failed(503),
   );

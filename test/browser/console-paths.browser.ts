@@ -1,5 +1,6 @@
 import type { Page } from "playwright-core";
 import { expect, it } from "vitest";
+import { shortId } from "../../gateway/console/short-id.js";
 import { TOKEN } from "../internal/internal-gateway.js";
 import { makeForm, makeKey, makeListing, makeUser } from "../support/factories.js";
 import {
@@ -43,7 +44,7 @@ it.each([
   ["a guest’s email address", guestEmail.toUpperCase(), TITLE],
   ["a part of a title", "boat", "Boat house"],
   ["a listing’s id", listing.id, "Boat house"],
-  ["an endpoint’s id", endpoint.id, `Deliveries to endpoint ${endpoint.id.slice(0, 8)}`],
+  ["an endpoint’s id", endpoint.id, `Deliveries to endpoint ${shortId(endpoint.id)}`],
   ["the first characters of a key", key.prefix, owner.email],
   ["a whole key", key.key, owner.email],
 ])("Find opens the page of %s", async (_, text, title) => {
@@ -144,7 +145,7 @@ it("a change is traced from the timeline of a form to its request and its webhoo
       await page.goBack();
       await page.getByText("SENT → COMPLETED").waitFor();
       expect(page.url()).toBe(address);
-      await page.getByRole("link", { name: `form ${id.slice(0, 8)}` }).click();
+      await page.getByRole("link", { name: `form ${shortId(id)}` }).click();
       await page.getByRole("heading", { name: /^Boat house, January/, level: 1 }).waitFor();
       expect(page.url()).toBe(`${url}/console/forms/${id}`);
     },
@@ -200,12 +201,12 @@ it("forms are found by the day of their check-in, by their listing and by a user
     await filters.getByLabel("Check-in on").fill("2055-06-05");
     await button(filters, "Show").click();
     const links = page.getByRole("table").getByRole("link", { name: /^[\da-f]{8}$/ });
-    await expect.poll(() => links.allTextContents()).toEqual([onDay?.id.slice(0, 8)]);
+    await expect.poll(() => links.allTextContents()).toEqual([shortId(onDay?.id ?? "")]);
     await filters.getByLabel(/^Listing/).fill(house.id);
     await filters.getByLabel(/^User/).fill(user.email);
     await button(filters, "Show").click();
     await page.waitForURL(`**/console/forms?checkInDay=2055-06-05&listingId=${house.id}&userId=${user.id}`);
-    await expect.poll(() => links.allTextContents()).toEqual([onDay?.id.slice(0, 8)]);
+    await expect.poll(() => links.allTextContents()).toEqual([shortId(onDay?.id ?? "")]);
   });
 });
 
@@ -251,7 +252,7 @@ it("by keyboard alone an operator signs in, finds a form, sets its status, and a
       await press("Enter");
       await expect.poll(() => page.evaluate("document.activeElement.outerHTML")).toMatch(/^<h1.*>Forms</);
       await page.getByRole("table").waitFor();
-      await tabTo(id.slice(0, 8));
+      await tabTo(shortId(id));
       await press("Enter");
       await expect.poll(focused).toMatch(/^Boat house, January/);
       await button(page, "Send the invitation …").waitFor();

@@ -1,5 +1,6 @@
 import type { Locator, Page } from "playwright-core";
 import { expect, it, onTestFinished } from "vitest";
+import { shortId } from "../../gateway/console/short-id.js";
 import { startInternalGateway } from "../internal/internal-gateway.js";
 import { makeForm } from "../support/factories.js";
 import { restartablePort } from "../support/network.js";
@@ -210,7 +211,7 @@ it("on a slow network a page says that it loads, and a double click sends once",
       await new Promise<void>((resolve) => held.push(resolve));
       await route.continue();
     });
-    await page.getByRole("link", { name: id.slice(0, 8) }).click();
+    await page.getByRole("link", { name: shortId(id) }).click();
     await page.getByRole("status").getByText("Loading …").waitFor();
     await expect.poll(() => held.length).toBeGreaterThan(0);
     const release = () => {

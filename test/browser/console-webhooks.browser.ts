@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { shortId } from "../../gateway/console/short-id.js";
 import { asOperator, makeForm, makeListing, makeUser, openTestServices } from "../support/factories.js";
 import { startTestWorker } from "../support/mail-server.js";
 import { openReceiver } from "../support/webhook-receiver.js";
@@ -31,12 +32,12 @@ it("failed deliveries are redelivered, one or all of an endpoint, and a disabled
     await expect.poll(() => failed.count()).toBe(3);
     await deliveries.getByText("answered 503").first().waitFor();
     await deliveries
-      .getByRole("link", { name: id.slice(0, 8) })
+      .getByRole("link", { name: shortId(id) })
       .first()
       .click();
-    await page.getByRole("heading", { name: `Deliveries to endpoint ${id.slice(0, 8)}` }).waitFor();
+    await page.getByRole("heading", { name: `Deliveries to endpoint ${shortId(id)}` }).waitFor();
 
-    await button(page, `Redeliver form.created ${first?.slice(0, 8)}`).click();
+    await button(page, `Redeliver form.created ${shortId(first ?? "")}`).click();
     await waitForNotice(page, "form.created is sent again.");
     await expect.poll(() => receivedIds().slice(3)).toEqual([first]);
     await expect.poll(() => failed.count()).toBe(2);

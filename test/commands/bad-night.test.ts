@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { shortId } from "../../gateway/console/short-id.js";
 import { openTestCore } from "../support/core.js";
 import { openDatabaseOnDisk } from "../support/full-disk.js";
 import { openMailServer, openServicesWithMail, startTestWorker } from "../support/mail-server.js";
@@ -34,7 +35,7 @@ describe("why did this guest get no email?", () => {
     await startTestWorker(await openServicesWithMail(services, mailServer.url));
     const state = rejections.length > 0 ? "failed" : "sent";
     await expect.poll(async () => (await operator.emails.list({ formId: form.id })).items[0]?.state).toBe(state);
-    for (const name of [form.id, form.id.slice(0, 8), "booking-4711", `https://app.example.com/${form.publicId}`])
+    for (const name of [form.id, shortId(form.id), "booking-4711", `https://app.example.com/${form.publicId}`])
       expect(await text("forms", "show", name)).toMatch(says);
   });
 

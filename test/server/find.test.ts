@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from "vitest";
+import { shortId } from "../../gateway/console/short-id.js";
 import { openTestCore } from "../support/core.js";
 import { catchErrorCode, catchRejectedFields } from "../support/factories.js";
 import { uniqueStay } from "../support/stays.js";
@@ -55,9 +56,9 @@ describe("a form is found", () => {
     const texts = [
       id,
       id.toUpperCase(),
-      id.slice(0, 8),
-      `${id.slice(0, 8)}…`,
-      id.slice(0, 13),
+      shortId(id),
+      `${shortId(id)}…`,
+      id.slice(0, 23),
       publicId ?? "",
       `https://app.example.com/register/${publicId}?lang=de`,
       `<form-${id}-42@example.com>`,
@@ -128,13 +129,13 @@ test("a key is found by itself, its first 12 characters and its id, and is looke
   expect(await idsOf(`grf_rw_${"x".repeat(49)}`)).toEqual([]);
 });
 
-test("a user, listing, endpoint and request are found by id and by its first 8 characters", async () => {
+test("a user, listing, endpoint and request are found by id and by its beginning", async () => {
   const { id: endpointId } = await operator.webhooks.create({ url: "https://receiver.example.com/" });
   const [{ id: requestId } = { id: "" }] = await sql("SELECT correlation_id AS id FROM audit_entries LIMIT 1");
   const found = { user: userId, listing: listingId, endpoint: endpointId, request: requestId };
   for (const [kind, id] of Object.entries(found)) {
     expect(await idsOf(id)).toContain(`${kind} ${id}`);
-    expect(await idsOf(id.slice(0, 8))).toContain(`${kind} ${id}`);
+    expect(await idsOf(shortId(id))).toContain(`${kind} ${id}`);
   }
 });
 

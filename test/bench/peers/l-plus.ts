@@ -1,12 +1,13 @@
 // Peer L+: written by hand for speed, on Fastify and pg, with what the service promises for every request: correlation id,
 // headers, log line, rate limit. The key is looked up on each request, and a create is one statement.
-import { createHash, randomUUID } from "node:crypto";
+import { createHash } from "node:crypto";
 import Fastify, { type FastifyReply, type FastifyRequest } from "fastify";
 import pg from "pg";
 import pino from "pino";
 import { createInput, formV1, projectStatus } from "../../../server/forms/schema.js";
 import { keysetValues } from "../../../server/resources/paging.js";
 import { nullFields, selectList } from "../../../server/resources/resource.js";
+import { timeOrderedUuid } from "../../../server/values.js";
 import { hashBearer, newForm, readCursor, settings, toPage } from "./shared.js";
 
 /** Memberships of the holder $1. */
@@ -129,7 +130,7 @@ const HEADERS = {
 
 app.addHook("onRequest", (request, reply, done) => {
   request.began = performance.now();
-  request.correlationId = randomUUID();
+  request.correlationId = timeOrderedUuid();
   reply.headers(HEADERS).header("X-Correlation-Id", request.correlationId);
   done();
 });

@@ -1,5 +1,4 @@
 // What the peers take from the service, so that their bytes are equal: fields, cursors, fingerprints and sealed addresses.
-import { randomUUID } from "node:crypto";
 import { nanoid } from "nanoid";
 import { deriveKeyring, seal } from "../../../server/encryption.js";
 import { canonicalBody, fingerprints, stayOf } from "../../../server/forms/idempotency.js";
@@ -7,6 +6,7 @@ import { formV1, type ParsedBody } from "../../../server/forms/schema.js";
 import { hashKey } from "../../../server/keys/authenticator.js";
 import { decodeCursor, encodeCursor } from "../../../server/resources/paging.js";
 import { nullFields } from "../../../server/resources/resource.js";
+import { timeOrderedUuid } from "../../../server/values.js";
 
 const { DATABASE_URL = "", APP_SECRETS = "", PORT, RATE_LIMIT_MAX } = process.env;
 export const settings = { databaseUrl: DATABASE_URL, port: Number(PORT), rateLimit: Number(RATE_LIMIT_MAX) };
@@ -31,7 +31,7 @@ export function toPage<Row extends { id: string; createdAt: string | Date }>(row
 export function newForm(body: ParsedBody) {
   const canonical = canonicalBody(body);
   const { guestEmail } = canonical;
-  const values = { id: randomUUID(), publicId: nanoid(), ...stayOf(canonical) };
+  const values = { id: timeOrderedUuid(), publicId: nanoid(), ...stayOf(canonical) };
   return {
     ...values,
     guestEmail: guestEmail === null ? null : Buffer.from(seal(keyring.email, guestEmail, values.id)),

@@ -1,5 +1,6 @@
 import { useLocation } from "preact-iso/router";
 import { EMAIL_STATES } from "../../../../server/constants.js";
+import { shortId } from "../../short-id.js";
 import { core } from "../core.js";
 import { Badge, EndpointLink, FormLink, ListingLink, Time } from "../parts/cells.js";
 import { CallButton, FormButton } from "../parts/dialog.js";
@@ -23,7 +24,7 @@ const COLUMNS: Columns<Email> = {
   Attempts: ({ attempts }) => attempts,
   "Sent or due": ({ sentAt, runAt }) => <Time at={sentAt ?? runAt} />,
   Actions: ({ id, formId, endpointId, state }) => {
-    const about = `the email about ${(formId ?? endpointId)?.slice(0, 8)}`;
+    const about = `the email about ${shortId(formId ?? endpointId ?? "")}`;
     return (
       <span class="hstack gap-1">
         {["retrying", "failed"].includes(state) && (

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
+import { shortId } from "../../short-id.js";
 import { core, type Outputs } from "../core.js";
 import { Badge, Time } from "../parts/cells.js";
 import { Loaded, Page } from "../parts/page.js";
@@ -34,7 +35,7 @@ const HitLine = ({ hit }: { hit: Hit }) => (
         , check-in <Time at={hit.checkInDate} />
       </>
     )}{" "}
-    <small class="text-body-secondary">{hit.id.slice(0, 8)}</small>
+    <small class="text-body-secondary">{shortId(hit.id)}</small>
   </div>
 );
 
@@ -89,9 +90,9 @@ export function FindPage({ searchText }: { searchText: string }) {
     <Page title="Find">
       {text !== "" && <Loaded query={found}>{(data) => <Hits found={data} text={text} />}</Loaded>}
       <p class="text-body-secondary">
-        Type an id or its first 8 characters, an external id, a guest’s link or email address, an API key or its first
-        12 characters, a Message-ID, or a part of a listing’s title or city, or of a user’s name or email address. What
-        you type stays out of the page’s address. A look-up of a guest’s address is audited.
+        Type an id or its beginning, an external id, a guest’s link or email address, an API key or its first 12
+        characters, a Message-ID, or a part of a listing’s title or city, or of a user’s name or email address. What you
+        type stays out of the page’s address. A look-up of a guest’s address is audited.
       </p>
     </Page>
   );

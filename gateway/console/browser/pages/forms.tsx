@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { UNDELIVERED_EMAIL_STATES } from "../../../../server/constants.js";
 import { CANCELLED, KNOWN_STATUSES, nextStatuses, STATUS_MEANINGS } from "../../../../server/forms/status.js";
+import { shortId } from "../../short-id.js";
 import { core, type Outputs } from "../core.js";
 import { Badge, FormLink, formatStay, ListingLink, Time, UserLink } from "../parts/cells.js";
 import { Copy } from "../parts/copy.js";
@@ -74,7 +75,7 @@ export function FormPage({ id }: { id: string }) {
     </small>
   );
   return (
-    <Page title={form.data && listing ? titleOf(form.data, listing) : `Form ${id.slice(0, 8)}`} actions={name}>
+    <Page title={form.data && listing ? titleOf(form.data, listing) : `Form ${shortId(id)}`} actions={name}>
       <Loaded query={form}>
         {(loaded) => (
           <>
@@ -92,7 +93,7 @@ export function FormPage({ id }: { id: string }) {
 const titleOf = ({ id, checkInDate, checkOutDate }: OperatorForm, { title, timezone }: Listing) =>
   checkInDate && checkOutDate
     ? `${title}, ${formatStay(checkInDate, checkOutDate, timezone)}`
-    : `${title}, form ${id.slice(0, 8)}`;
+    : `${title}, form ${shortId(id)}`;
 
 const StaySection = ({ form }: { form: OperatorForm }) => (
   <Section title="Stay">

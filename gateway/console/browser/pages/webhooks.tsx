@@ -1,6 +1,7 @@
 import { useRef } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import { MAX_COUNTED_DELIVERIES } from "../../../../server/constants.js";
+import { shortId } from "../../short-id.js";
 import { core, type Outputs } from "../core.js";
 import { Badge, EndpointLink, FormLink, Time, UserLink } from "../parts/cells.js";
 import { CallButton, FormButton } from "../parts/dialog.js";
@@ -33,7 +34,7 @@ const DELIVERY_COLUMNS: Columns<Delivery> = {
     !["waiting", "running"].includes(state) && (
       <CallButton
         label="Redeliver"
-        about={`${event} ${id.slice(0, 8)}`}
+        about={`${event} ${shortId(id)}`}
         class="btn-sm"
         send={() => core.webhooks.redeliver.mutate({ endpointId, id })}
         done={`${event} is sent again.`}
@@ -141,7 +142,7 @@ export function WebhooksPage() {
   });
   return (
     <Page title="Webhooks">
-      <Section title={endpoint ? `Deliveries to endpoint ${endpoint.slice(0, 8)}` : "Deliveries"}>
+      <Section title={endpoint ? `Deliveries to endpoint ${shortId(endpoint)}` : "Deliveries"}>
         <Deliveries key={endpoint} endpoint={endpoint} counts={counts.data} />
       </Section>
       <Section title="Endpoints" actions={endpoint && <a href="/console/webhooks">Deliveries to all</a>}>

@@ -1,5 +1,6 @@
 import { Fragment } from "preact";
 import { useEffect, useReducer } from "preact/hooks";
+import { shortId } from "../../short-id.js";
 import { core } from "../core.js";
 import { useListing, useRead } from "../queries.js";
 
@@ -18,13 +19,11 @@ export const Badge = ({ text }: { text: string }) => (
   <span class={`badge bg-${colorOf(text)}-subtle text-${colorOf(text)}-emphasis`}>{text.replaceAll("_", " ")}</span>
 );
 
-const shorten = (id: string) => id.slice(0, 8);
-
 const idLink =
   (path: string) =>
   ({ id }: { id: string }) => (
     <a class="text-nowrap" href={path + id}>
-      {shorten(id)}
+      {shortId(id)}
     </a>
   );
 
@@ -35,12 +34,12 @@ export const TraceLink = idLink("/console/trace?id=");
 export const EndpointLink = idLink("/console/webhooks?endpoint=");
 
 export const ListingLink = ({ id }: { id: string }) => (
-  <a href={`/console/listings/${id}`}>{useListing(id).data?.title ?? shorten(id)}</a>
+  <a href={`/console/listings/${id}`}>{useListing(id).data?.title ?? shortId(id)}</a>
 );
 
 export function UserLink({ id }: { id: string }) {
   const { data } = useRead(["user", id], () => core.users.get.query({ id }));
-  return <a href={`/console/users/${id}`}>{data ? (data.name ?? data.email) : shorten(id)}</a>;
+  return <a href={`/console/users/${id}`}>{data ? (data.name ?? data.email) : shortId(id)}</a>;
 }
 
 const DATE_TIME = { dateStyle: "medium", timeStyle: "short" } as const;

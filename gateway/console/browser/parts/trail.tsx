@@ -1,4 +1,5 @@
 import type { ComponentChildren } from "preact";
+import { shortId } from "../../short-id.js";
 import { core, type Outputs } from "../core.js";
 import { ListingLink, Time, TraceLink, UserLink } from "./cells.js";
 import { type Columns, List } from "./list.js";
@@ -8,7 +9,7 @@ export type Entry = Outputs["audit"]["trail"][number];
 
 /** Who made a change. */
 export function Who({ actor, actorId, actorName, userId }: Entry): ComponentChildren {
-  const name = actorName ?? (userId && <UserLink id={userId} />) ?? (actorId && `Deleted ${actorId.slice(0, 8)}`);
+  const name = actorName ?? (userId && <UserLink id={userId} />) ?? (actorId && `Deleted ${shortId(actorId)}`);
   if (!name) return words(actor);
   return (
     <>
@@ -65,7 +66,7 @@ export function What({ action, keyPrefix, details }: Entry): ComponentChildren {
 /** What a change was made to: Find knows its page. */
 export const Subject = ({ action, subjectId }: Entry) => (
   <a href={`/console/find?q=${subjectId}`}>
-    {action.split(".")[0]} {subjectId.slice(0, 8)}
+    {action.split(".")[0]} {shortId(subjectId)}
   </a>
 );
 
