@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { beforeAll, expect, test } from "vitest";
+import pg from "pg";
+import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { openTestCore } from "../support/core.js";
 import { uniqueStay } from "../support/stays.js";
 
@@ -33,10 +34,17 @@ const WRITTEN = `
 
 /** Sends requests one after the other. Returns what each transaction has written, in the order of the bytes. */
 async function recordWal(send: () => Promise<unknown>): Promise<{ records: number; bytes: number }[]> {
-  const mark = async (): Promise<string> => (await core.sql(MARK))[0].lsn;
+  const client = new pg.Client({ connectionString: core.services.db.url });
+  await client.connect();
+  onTestFinished(() => client.end());
+  // A checkpoint keeps the WAL until the connection ends.
+  await client.query("SELECT pg_create_physical_replication_slot($1, true, true)", [
+    `test_${randomUUID().slice(0, 8)}`,
+  ]);
+  const mark = async (): Promise<string> => (await client.query(MARK)).rows[0].lsn;
   const start = await mark();
   for (let n = 0; n < REQUESTS; n++) await send();
-  return core.sql(WRITTEN, start, await mark());
+  return (await client.query(WRITTEN, [start, await mark()])).rows;
 }
 
 const guestEmail = "guest@example.com";
