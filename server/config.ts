@@ -16,15 +16,9 @@ import {
   sender,
   shortText,
   smtpUrl,
+  token,
   url,
 } from "./setting-values.js";
-
-const token = (rule = "") =>
-  z
-    .string()
-    .regex(/^[\x21-\x7e]{32,}$/)
-    .optional()
-    .meta({ allowed: `a secret of at least 32 characters, without spaces${rule}`, secret: true });
 
 /**
  * Every environment variable with its unit, default and purpose. Only `readSettings` reads their values. Errors never show the
@@ -41,6 +35,12 @@ export const settingsSchema = z.object({
   DATABASE_DIRECT_URL: postgresUrl
     .optional()
     .describe("URL of the same database without the pooler (such as PgBouncer), to migrate. Default: DATABASE_URL."),
+  DATABASE_REPLICA_URL: postgresUrl
+    .optional()
+    .describe(
+      "URL of a standby of the same database, from which the process reads forms and listings once it has replayed what the " +
+        "primary had stored when the request arrived. Otherwise, and without this setting, they are read from the primary.",
+    ),
   DATABASE_PREPARED: boolean(true).describe(
     "Whether to use prepared statements and session settings. Set false behind PgBouncer in transaction mode: " +
       "`guest-forms migrate` then stores the settings with the role.",
@@ -263,6 +263,9 @@ export class SettingsError extends Error {
 /** What a setting requires besides. The first two have no default: a wrong link would be mailed to guests. */
 const REQUIRED_WITH = { SMTP_URL: ["SMTP_FROM", "FORM_URL_TEMPLATE"], GUEST_TOKEN: ["INTERNAL_TOKEN"] };
 
+const NEEDS_SESSIONS =
+  "cannot be used with DATABASE_PREPARED=false: a pooler may send each statement to another server.";
+
 /** Reads the settings from the environment. Empty variables count as unset. Throws SettingsError. */
 export function readSettings(env: Record<string, string | undefined> = process.env): Settings {
   const given = Object.fromEntries(
@@ -274,6 +277,8 @@ export function readSettings(env: Record<string, string | undefined> = process.e
   );
   const bad = new Map(parsed.error?.issues.map((issue) => [String(issue.path[0]), ownMessageOf(issue)]));
   if (env.GUEST_TOKEN && env.GUEST_TOKEN === env.INTERNAL_TOKEN) bad.set("GUEST_TOKEN", undefined);
+  if (env.DATABASE_REPLICA_URL && parsed.data?.DATABASE_PREPARED === false)
+    bad.set("DATABASE_REPLICA_URL", NEEDS_SESSIONS);
   if (parsed.success && bad.size === 0 && missing.length === 0) return parsed.data;
   const lines = [
     ...[...bad].map(([name, message]) => (message ? `${name} ${message}` : describeInvalid(name, env[name] ?? ""))),

@@ -2,7 +2,7 @@ import { factsOf } from "./database/failures.js";
 
 // What an operator can do about a connection to a server that fails.
 
-type ServerSetting = "DATABASE_URL" | "REDIS_URL" | "SMTP_URL";
+type ServerSetting = "DATABASE_URL" | "DATABASE_REPLICA_URL" | "REDIS_URL" | "SMTP_URL";
 
 /** The first that matches the codes and the message of an error counts. */
 type Rules = [pattern: RegExp, advice: string][];
@@ -15,19 +15,22 @@ const TLS_REASON = /SSL routines:[^:]*:([^:]+)/;
 
 const CHECK_TLS = "Check that the server accepts TLS 1.2 or 1.3, common ciphers, and clients without a certificate.";
 
-const RULES: Record<ServerSetting, Rules> = {
-  DATABASE_URL: [
-    [
-      /self.signed|SELF_SIGNED|UNABLE_TO_(GET_ISSUER|VERIFY)/,
-      "This machine does not know the authority of its certificate: add sslrootcert=FILE to DATABASE_URL, with the certificate of the authority.",
-    ],
-    [/does not support SSL connections/, "Enable TLS on the server, or set sslmode=disable in DATABASE_URL."],
-    [
-      TLS_REASON,
-      "Check that the server accepts TLS 1.2 or 1.3 and common ciphers. If it requires a client certificate, add sslcert and sslkey to DATABASE_URL.",
-    ],
-    [/no encryption|SSL off/, "If it accepts only TLS, add sslmode=verify-full to DATABASE_URL."],
+const postgresRules = (setting: ServerSetting): Rules => [
+  [
+    /self.signed|SELF_SIGNED|UNABLE_TO_(GET_ISSUER|VERIFY)/,
+    `This machine does not know the authority of its certificate: add sslrootcert=FILE to ${setting}, with the certificate of the authority.`,
   ],
+  [/does not support SSL connections/, `Enable TLS on the server, or set sslmode=disable in ${setting}.`],
+  [
+    TLS_REASON,
+    `Check that the server accepts TLS 1.2 or 1.3 and common ciphers. If it requires a client certificate, add sslcert and sslkey to ${setting}.`,
+  ],
+  [/no encryption|SSL off/, `If it accepts only TLS, add sslmode=verify-full to ${setting}.`],
+];
+
+const RULES: Record<ServerSetting, Rules> = {
+  DATABASE_URL: postgresRules("DATABASE_URL"),
+  DATABASE_REPLICA_URL: postgresRules("DATABASE_REPLICA_URL"),
   REDIS_URL: [
     [NO_TLS, "The server does not use TLS: use redis:// in REDIS_URL."],
     [TLS_REASON, CHECK_TLS],

@@ -123,3 +123,10 @@ export const origins = z
   .transform((list) => list.split(",").map((origin) => origin.trim()))
   .pipe(z.array(z.string().refine((origin) => origin === "*" || isOrigin(origin))).min(1))
   .meta({ allowed: 'comma-separated origins such as https://app.example.com, or "*"' });
+
+export const token = (rule = "") =>
+  z
+    .string()
+    .regex(/^[\x21-\x7e]{32,}$/)
+    .optional()
+    .meta({ allowed: `a secret of at least 32 characters, without spaces${rule}`, secret: true });

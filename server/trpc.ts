@@ -160,6 +160,7 @@ function procedureFor<Allowed extends Principal, Given extends HolderServices>(
 const holderServices = ({ services, signal }: Context, { userId }: ScopedPrincipal): HolderServices => ({
   ...services,
   db: services.holderLimit.bound(services.db, userId, signal),
+  reads: services.holderLimit.boundReads(services.reads, userId, signal),
 });
 
 const allServices = ({ services }: Context): Services => services;

@@ -20,6 +20,7 @@ import { redactUrl } from "../cli/failure.js";
 import { READINESS_CONNECTIONS } from "../runtime/readiness.js";
 import { type CheckResult, failed, ok, type Problem, warning, warnOf } from "./results.js";
 import { findLinkProblems, findSettingProblems } from "./settings.js";
+import { checkStandby } from "./standby.js";
 import { findWorkerProblems } from "./workers.js";
 
 export interface CheckContext {
@@ -157,6 +158,8 @@ export const DATABASE_CHECKS = {
         )
       : ok(`${summary}.`);
   },
+
+  "standby reads": checkStandby,
 
   async clock(_context, db) {
     const sent = Date.now();

@@ -3,6 +3,7 @@ import type { Pool } from "pg";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { Failure } from "../../server/database/failures.js";
 import type { HolderLimit } from "../../server/database/holder-limit.js";
+import { READ_PLACES, type ReadPlace } from "../../server/database/reads.js";
 import type { Admission } from "../http/admission.js";
 import { PROCEDURES } from "../http/procedures.js";
 import { describeRoute } from "../http/request.js";
@@ -65,11 +66,18 @@ function countEvents({ counter }: Kinds) {
     "Look-ups of well-formed keys, by result of the process's cache (hit, miss)",
     "cache",
   );
+  const reads = counter(
+    "reads_total",
+    "Reads with DATABASE_REPLICA_URL, by where they ran: standby, or why on the primary (recent, behind, failed, unused)",
+    "place",
+  );
   const fallbacks = counter("rate_limit_fallbacks_total", "Requests counted in memory because Redis was unavailable");
   for (const cache of ["hit", "miss"]) keyLookUps.inc({ cache }, 0);
+  for (const place of READ_PLACES) reads.inc({ place }, 0);
   for (const failure of FAILURES) databaseErrors.inc({ class: failure }, 0);
   return {
     onKeyLookUp: (cached: boolean) => keyLookUps.inc({ cache: cached ? "hit" : "miss" }),
+    onRead: (place: ReadPlace) => reads.inc({ place }),
     /** Called if a request is counted in memory because Redis is lost. */
     onFallback: () => fallbacks.inc(),
     onDatabaseError: (failure: Failure) => databaseErrors.inc({ class: failure }),

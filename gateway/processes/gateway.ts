@@ -32,10 +32,10 @@ export async function startGateway(options: GatewayOptions) {
   const templates = options.worker ? await loadTemplates(settings) : undefined;
   const tracing = await openTracing(settings, log);
   const metrics = settings.INTERNAL_TOKEN ? createMetrics() : undefined;
-  const onDatabaseError = metrics?.onDatabaseError;
   const { services, close } = await openServices(settings, log, {
     observe: tracing?.observeStatement,
-    onFailure: onDatabaseError,
+    onFailure: metrics?.onDatabaseError,
+    onRead: metrics?.onRead,
   });
   metrics?.watchPool(services.db.pool);
   const admission = new Admission(settings);
@@ -69,7 +69,7 @@ export async function startGateway(options: GatewayOptions) {
     const url = await listen(server, settings, "PORT");
     const traceRequests = tracing?.traceRequests;
     internal = metrics && (await startInternal({ services, readiness, log, metrics, traceRequests }));
-    const workerOptions = { templates, mailer: options.mailer, onDatabaseError };
+    const workerOptions = { templates, mailer: options.mailer, onDatabaseError: metrics?.onDatabaseError };
     const worker = options.worker ? await startWorker(services, log, workerOptions) : undefined;
     log.info({ url }, "listening");
     return {

@@ -6,6 +6,7 @@ import type { Db } from "../database/db.js";
 import type { StopSignal } from "../database/failures.js";
 import type { HolderDb, HolderLimit } from "../database/holder-limit.js";
 import type { InFlightCreates } from "../database/in-flight-creates.js";
+import type { Reads } from "../database/reads.js";
 import type { Keyring } from "../encryption.js";
 
 /** A structured log, such as pino's. */
@@ -23,6 +24,8 @@ export interface Services {
   settings: Settings;
   /** @internal */
   db: Db;
+  /** @internal */
+  reads: Reads;
   /** @internal */
   keyring: Keyring;
   /** @internal */

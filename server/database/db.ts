@@ -103,8 +103,9 @@ const BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED";
 /** Names a statement of Prisma's client, so that Postgres plans it once per connection. */
 const statementName = (sql: string) => createHash("sha256").update(sql).digest("base64url").slice(0, 32);
 
+/** Prepared SQL on a pool or a connection. */
 // `pool.query` instead of connect, query and release, which keep each result in memory until a major GC.
-const sqlOver = (on: pg.Pool | pg.ClientBase, { prepared, signal, observe, onFailure }: SqlOptions): Sql => ({
+export const sqlOver = (on: pg.Pool | pg.ClientBase, { prepared, signal, observe, onFailure }: SqlOptions): Sql => ({
   async query<Row extends object>(name: string, text: string, values: SqlValue[]) {
     signal?.throwIfAborted();
     const statement = { ...(prepared ? { name, text } : { text: checkPrimary(text) }), values, types: TYPES };

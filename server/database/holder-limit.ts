@@ -1,6 +1,7 @@
 import { randomRetryAfter, type ServiceError, unavailable } from "../errors.js";
 import type { Db } from "./db.js";
 import type { StopSignal } from "./failures.js";
+import type { Reads } from "./reads.js";
 
 /** The database as the calls of one key holder use it. */
 export type HolderDb = Pick<Db, "query" | "sqlTransaction">;
@@ -36,6 +37,7 @@ const REJECTIONS_PER_ITERATION = 16;
  * connections to others, and has at most `max` places in the queue of the pool, which all key holders share.
  */
 export class HolderLimit {
+  readonly #message: string;
   readonly #max: number;
   readonly #maxWaiting: number;
   readonly #timeoutMs: number;
@@ -47,8 +49,11 @@ export class HolderLimit {
   /** Called when work is rejected because it has waited too long, or because too much is waiting. */
   onRejected: () => void = () => {};
 
-  /** `max`: statements and transactions per key holder. `timeoutMs`: how long one may wait for its turn. */
-  constructor(max: number, timeoutMs: number) {
+  /**
+   * `max`: statements and transactions per key holder. `timeoutMs`: how long one may wait for its turn. `message`: of a rejection.
+   */
+  constructor(max: number, timeoutMs: number, message = BUSY) {
+    this.#message = message;
     this.#max = max;
     this.#maxWaiting = max * WAITING_PER_CONNECTION;
     this.#timeoutMs = timeoutMs;
@@ -69,6 +74,16 @@ export class HolderLimit {
     return {
       query: (name, text, values) => this.#run(holderId, signal, () => db.query(name, text, values)),
       sqlTransaction: (work, stop) => this.#run(holderId, signal, () => db.sqlTransaction(work, stop)),
+    };
+  }
+
+  /** The same for reads that may run on a standby. They learn their position before their turn. */
+  boundReads(reads: Reads, holderId: string, signal: StopSignal): Reads {
+    return {
+      run: (work) =>
+        reads.run((sql, arrival) =>
+          work({ query: (...statement) => this.#run(holderId, signal, () => sql.query(...statement)) }, arrival),
+        ),
     };
   }
 
@@ -125,7 +140,7 @@ export class HolderLimit {
   rejection(): ServiceError {
     this.onRejected();
     const retryAfter = randomRetryAfter();
-    const error = this.#rejections.get(retryAfter) ?? unavailable({ message: BUSY, retryAfter });
+    const error = this.#rejections.get(retryAfter) ?? unavailable({ message: this.#message, retryAfter });
     this.#rejections.set(retryAfter, error);
     return error;
   }

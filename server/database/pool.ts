@@ -45,16 +45,18 @@ interface PoolOptions {
   frozenAfterMs: number;
   /** Called when a connection is lost. */
   onError?: ((error: NodeJS.ErrnoException) => void) | undefined;
+  /** Whether only connections to a primary are accepted; true by default. */
+  isPrimary?: boolean;
 }
 
-/** Opens a pool whose sessions have the service's settings and are on the primary. Throws if DATABASE_URL is not set. */
+/** Opens a pool whose sessions have the service's settings. Throws if DATABASE_URL is not set. */
 export function openPool(settings: DbSettings, options: PoolOptions): Connections {
   const { DATABASE_URL: url, DATABASE_PREPARED } = settings;
   if (!url) throw new Error("DATABASE_URL is not set.");
   const pool = new pg.Pool({
     Client: ConnectingClient,
     ...(DATABASE_PREPARED ? withOptions(url, { ...sessionSettings(settings), DateStyle: "ISO" }) : connectionOf(url)),
-    verify: verifyConnection(DATABASE_PREPARED ? undefined : DATE_SETTINGS),
+    ...((options.isPrimary ?? true) && { verify: verifyConnection(DATABASE_PREPARED ? undefined : DATE_SETTINGS) }),
     application_name: options.name,
     max: options.max,
     connectionTimeoutMillis: settings.DATABASE_CONNECT_TIMEOUT_MS,

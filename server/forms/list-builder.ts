@@ -10,6 +10,8 @@ const TYPES = {
   take: "int",
   /** LIST_SETTLE_SECONDS. */
   settleSeconds: "int",
+  /** The primary's time, of a page that a standby reads. */
+  primaryNow: "timestamptz",
   listingId: "uuid",
   status: "text",
   externalId: "text",

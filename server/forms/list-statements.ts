@@ -161,14 +161,14 @@ const findFew = (name: string, order: keyof typeof ORDERS) =>
 
 /**
  * `mayHavePredecessors`: forms that come before it may still become visible. Null if it is older than LIST_SETTLE_SECONDS, by
- * the database's clock, or if no create was in flight and later ones get a later time.
+ * the primary's clock, or if no create was in flight and later ones get a later time. The snapshot of a standby cannot show that.
  */
 export type ListedForm = FormRow & { mayHavePredecessors: true | null };
 
 // `created_at` is rounded to milliseconds, so `now()` is too.
 const listedColumns = ($: Builder["$"]) => `${FORM_COLUMNS},
-    nullif(f.created_at > now() - make_interval(secs => ${$("settleSeconds")})
-      AND NOT (f.created_at < now()::timestamptz(3) AND ${NONE_IN_FLIGHT}), false) AS "mayHavePredecessors"`;
+    nullif(f.created_at > coalesce(${$("primaryNow")}, now()) - make_interval(secs => ${$("settleSeconds")})
+      AND NOT (${$("primaryNow")} IS NULL AND f.created_at < now()::timestamptz(3) AND ${NONE_IN_FLIGHT}), false) AS "mayHavePredecessors"`;
 
 const oldest = (name: string, source: Source) => page<ListedForm>(name, "oldest first", listedColumns, source);
 

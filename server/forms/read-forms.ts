@@ -2,6 +2,7 @@ import type { Call, GuestPageContext, ScopedContext, Services } from "../access/
 import { membershipInScope } from "../access/scope.js";
 import type { Sql } from "../database/db.js";
 import { ON_PRIMARY } from "../database/primary.js";
+import { NeedsPrimary } from "../database/reads.js";
 import { notFound } from "../errors.js";
 import { INVITATION } from "../outbox/enqueue.js";
 import { type Page, readPage } from "../resources/paging.js";
@@ -24,28 +25,33 @@ const GET = `
   WHERE f.id = $2::uuid AND ${membershipInScope("$1")} AND ${ON_PRIMARY}`;
 
 export async function getForm({ ctx, input }: Call<typeof getInput, ScopedContext>): Promise<FormV1> {
-  const [row] = await ctx.services.db.query<FormRow>("form", GET, [ctx.principal.userId, input.id]);
+  const { reads, settings } = ctx.services;
+  const [row] = await reads.run((sql) => sql.query<FormRow>("form", GET, [ctx.principal.userId, input.id]));
   if (!row) throw notFound("form");
-  return projectForm(row, ctx.services.settings);
+  return projectForm(row, settings);
 }
 
 export function listForms({ ctx, input }: Call<typeof listInput, ScopedContext>): Promise<Page<FormV1>> {
   const { principal, signal } = ctx;
-  const { db, settings, inFlightCreates } = ctx.services;
+  const { reads, settings, inFlightCreates } = ctx.services;
   const { listingId } = input;
   const filters = filtersOf(input);
   const scope = { userId: principal.userId, settleSeconds: settings.LIST_SETTLE_SECONDS, listingId };
-  return readPage(ctx, input, {
-    identity: { list: "forms", listingId, filters: Object.keys(filters).length > 0 ? filters : undefined },
-    order: "oldest first",
-    read: (page) => selectOldestForms(db, page, scope, filters),
-    project: (row) => projectForm(row, settings),
-    waitForEarlierRows: async ({ mayHavePredecessors }) => {
-      if (!mayHavePredecessors) return false;
-      await inFlightCreates.wait(signal);
-      return true;
-    },
-  });
+  return reads.run((sql, arrival) =>
+    readPage(ctx, input, {
+      identity: { list: "forms", listingId, filters: Object.keys(filters).length > 0 ? filters : undefined },
+      order: "oldest first",
+      read: (page) => selectOldestForms(sql, page, { ...scope, primaryNow: arrival?.now }, filters),
+      project: (row) => projectForm(row, settings),
+      waitForEarlierRows: async ({ mayHavePredecessors }) => {
+        if (!mayHavePredecessors) return false;
+        // A standby does not show the creates in flight.
+        if (arrival) throw new NeedsPrimary("recent");
+        await inFlightCreates.wait(signal);
+        return true;
+      },
+    }),
+  );
 }
 
 // Forms as the operator reads them, not limited by scope.

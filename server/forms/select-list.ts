@@ -24,7 +24,7 @@ const keyset = ([afterCreatedAt, afterId, take]: KeysetValues) => ({ afterCreate
 export async function selectOldestForms(
   sql: Sql,
   page: KeysetValues,
-  scope: { userId: string; settleSeconds: number; listingId: string | undefined },
+  scope: { userId: string; settleSeconds: number; listingId: string | undefined; primaryNow?: string | undefined },
   filters: FormFilters,
   limits = LIMITS,
 ): Promise<ListedForm[]> {

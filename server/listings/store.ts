@@ -24,7 +24,8 @@ const GET = `
   WHERE ${membershipInScope("$1")} AND m.listing_id = $2::uuid AND ${ON_PRIMARY}`;
 
 export async function getListing({ ctx, input }: Call<typeof schema.getInput, ScopedContext>): Promise<Listing> {
-  const [row] = await ctx.services.db.query<Listing>("listing", GET, [ctx.principal.userId, input.id]);
+  const values = [ctx.principal.userId, input.id];
+  const [row] = await ctx.services.reads.run((sql) => sql.query<Listing>("listing", GET, values));
   if (!row) throw notFound("listing");
   return row;
 }
@@ -44,13 +45,14 @@ const LIST = `
   ORDER BY page.listing_created_at, page.listing_id`;
 
 export function listListings({ ctx, input }: Call<typeof schema.listInput, ScopedContext>): Promise<Page<Listing>> {
-  const { db } = ctx.services;
-  return readPage(ctx, input, {
-    identity: { list: "listings" },
-    order: "oldest first",
-    read: (page) => db.query<Listing>("listings", LIST, [ctx.principal.userId, ...page]),
-    project: (row) => row,
-  });
+  return ctx.services.reads.run((sql) =>
+    readPage(ctx, input, {
+      identity: { list: "listings" },
+      order: "oldest first",
+      read: (page) => sql.query<Listing>("listings", LIST, [ctx.principal.userId, ...page]),
+      project: (row) => row,
+    }),
+  );
 }
 
 const GET_ANY = `SELECT ${OPERATOR_COLUMNS} FROM listings l WHERE l.id = $1::uuid`;

@@ -11,9 +11,10 @@ export interface Database {
   client: pg.Client;
   /** Process id of the postmaster. */
   postmasterPid: number;
+  dataDir: string;
 }
 
-const SETTINGS = {
+export const SETTINGS = {
   shared_buffers: "512MB",
   effective_cache_size: "2GB",
   max_wal_size: "8GB",
@@ -30,7 +31,7 @@ let server: ReturnType<typeof startEmbedded> | undefined;
 export async function openDatabase(label: string): Promise<Database> {
   const dataDir = `${dataFolder()}/postgres`;
   server ??= startEmbedded({ dataDir, durable: true, settings: SETTINGS, onProgress: progress });
-  const { url: serverUrl, pid } = await server;
+  const { url: serverUrl, pid, dataDir: folder } = await server;
   const name = `guest_forms_bench_${label}`;
   const [existing] = await runSql(serverUrl, "SELECT FROM pg_database WHERE datname = $1", [name]);
   if (!existing) await runSql(serverUrl, `CREATE DATABASE "${name}" TEMPLATE template0`);
@@ -42,5 +43,5 @@ export async function openDatabase(label: string): Promise<Database> {
   await client.connect();
   // Every run has its own secret.
   await client.query("TRUNCATE secret_checks");
-  return { url, client, postmasterPid: pid };
+  return { url, client, postmasterPid: pid, dataDir: folder };
 }

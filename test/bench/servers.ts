@@ -30,9 +30,17 @@ export interface Server {
 export const runSecret = randomBytes(32).toString("base64url");
 
 /** Starts a server with production settings. It ends with this process. */
-export async function startServer(name: ServerName, databaseUrl: string): Promise<Server> {
+export async function startServer(
+  name: ServerName,
+  databaseUrl: string,
+  env: Record<string, string> = {},
+): Promise<Server> {
   const port = await freePort();
-  const { pid } = startProcess(NODE_ARGS[name], databaseUrl, { RATE_LIMIT_MAX: "1000000000", PORT: String(port) });
+  const { pid } = startProcess(NODE_ARGS[name], databaseUrl, {
+    RATE_LIMIT_MAX: "1000000000",
+    PORT: String(port),
+    ...env,
+  });
   const url = `http://127.0.0.1:${port}`;
   for (let tries = 0; tries < 600; tries++) {
     const response = await fetch(`${url}/readyz`).catch(() => undefined);

@@ -30,7 +30,7 @@ async function runChecks(variables: Record<string, string> = {}, processes = 1, 
 }
 
 const CHECKS =
-  "database, schema, writes, secrets, connections, clock, time zones, languages, workers, emails, webhooks, settings, links, retention, email templates, mail server, redis".split(
+  "database, schema, writes, secrets, connections, standby reads, clock, time zones, languages, workers, emails, webhooks, settings, links, retention, email templates, mail server, redis".split(
     ", ",
   );
 

@@ -179,7 +179,7 @@ describe("the search", async () => {
   });
 
   it("what has the most words of the query goes first, and an unknown word finds nothing", () => {
-    expect(search("standby failover unicorn")[0]?.url).toBe("/docs/operating#fail-over-to-a-standby");
+    expect(search("standby pg_promote unicorn")[0]?.url).toBe("/docs/operating#fail-over-to-a-standby");
     expect(search("unicorn")).toEqual([]);
   });
 });

@@ -105,7 +105,7 @@ describe("metrics of one process", async () => {
     for (const secret of [key, keyId, userId, listingId, "people.test", unknown.slice(0, 20)])
       expect(text).not.toContain(secret);
     const labels = new Set([...text.matchAll(/[{,](\w+)="/g)].map(([, label = ""]) => label));
-    const own = "cache class le limit node operation outcome state status table".split(" ");
+    const own = "cache class le limit node operation outcome place state status table".split(" ");
     const ofNode = "kind space type version major minor patch".split(" ");
     expect([...labels].filter((label) => !ofNode.includes(label)).sort()).toEqual(own);
   });

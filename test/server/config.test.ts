@@ -27,6 +27,14 @@ test("GUEST_TOKEN needs INTERNAL_TOKEN, which must be another secret, and is in 
   expect(readErrors({ GUEST_TOKEN, INTERNAL_TOKEN: GUEST_TOKEN })).toEqual([same]);
 });
 
+test("DATABASE_REPLICA_URL needs sessions: a pooler could send the check and the read to two servers", () => {
+  const DATABASE_REPLICA_URL = "postgres://u:secret@standby.example/forms";
+  expect(readSettings({ DATABASE_REPLICA_URL })).toMatchObject({ DATABASE_REPLICA_URL });
+  expect(readErrors({ DATABASE_REPLICA_URL, DATABASE_PREPARED: "false" })).toEqual([
+    "DATABASE_REPLICA_URL cannot be used with DATABASE_PREPARED=false: a pooler may send each statement to another server.",
+  ]);
+});
+
 describe("unset settings", () => {
   test("have the documented defaults", () => {
     expect(readSettings({})).toEqual({

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { expect, vi } from "vitest";
+import { checkStandby } from "../../gateway/doctor/standby.js";
 import type { Services } from "../../server/access/context.js";
 import { OperatorSessions } from "../../server/access/operator-sessions.js";
 import { countUntranslatedListings } from "../../server/emails/languages.js";
@@ -166,15 +167,16 @@ export async function callProcedures(
   await operator.audit.trail({ subjectId: form.id });
   await operator.audit.trace({ correlationId: randomUUID() });
   const rotated = await rotateSecrets(services);
-  const after = `${form.id.slice(0, 8)}-0000-0000-0000-000000000000`;
-  await recordCalls(asOperator(rotated)).secrets.reencrypt({ after });
-  await asOperator(rotated).secrets.reencrypt({});
+  const after = `${form.id.slice(0, 24)}000000000000`;
+  const withRotated = recordCalls(asOperator(rotated));
+  await withRotated.secrets.reencrypt({ after });
+  await withRotated.secrets.reencrypt({});
   await operator.webhooks.delete({ id: endpointId });
-  await operator.people.find({ email: "guest@example.com" });
-  const { erasedAt, addressHash } = await operator.people.erase({ email: "guest@example.com" });
-  await operator.people.erasures({ since: erasedAt });
-  await operator.people.reapply({ records: [{ erasedAt, addressHash }] });
-  await recordCalls(asOperator(rotated)).secrets.status({});
+  await withRotated.people.find({ email: "guest@example.com" });
+  const { erasedAt, addressHash } = await withRotated.people.erase({ email: "guest@example.com" });
+  await withRotated.people.erasures({ since: erasedAt });
+  await withRotated.people.reapply({ records: [{ erasedAt, addressHash }] });
+  await withRotated.secrets.status({});
   return called;
 }
 
@@ -207,6 +209,7 @@ export async function runBackgroundWork(services: Services, { userId, listingIds
   for (let count = 0; count < 8; count++) {
     await forms.create(uniqueStay(listingId, { guestEmail: "guest@example.com" }));
   }
+  await checkStandby({ settings: { ...services.settings, DATABASE_REPLICA_URL: db.url } }, db);
   // The last forms are recent, so their pages wait for creates in flight.
   await readAllPages(1, (page) => forms.list({ ...page, listingId }));
   const queue = emailQueue(services, "worker");

@@ -54,7 +54,7 @@ describe("only write-form.ts writes forms", () => {
         "gateway/runtime/readiness.ts",
       ],
       ...["prisma/migrate.ts", "prisma/role-settings.ts", "prisma/session.ts"],
-      ...["server/database/db.ts", "server/database/pool.ts", "server/services.ts"],
+      ...["server/database/db.ts", "server/database/pool.ts", "server/database/standby.ts", "server/services.ts"],
     ]);
   });
 

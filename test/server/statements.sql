@@ -18,6 +18,10 @@ SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.e
 -- reads: listings by index
 SELECT l.id AS "id", l.public_id AS "publicId", l.external_id AS "externalId", l.title AS "title", l.address AS "address", l.city AS "city", l.country AS "country", l.zip_code AS "zipCode", l.district AS "district", l.timezone AS "timezone", l.active AS "active", l.max_people_in_listing AS "maxPeopleInListing", l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets", l.created_at AS "createdAt", l.language AS "language" FROM listings l WHERE l.id = $1::uuid
 
+-- arrival
+-- reads: nothing
+SELECT pg_current_wal_flush_lsn()::text AS position, now(), left(pg_walfile_name(pg_current_wal_flush_lsn()), 8) AS timeline
+
 -- audit
 -- reads: nothing
 INSERT INTO audit_entries (actor, actor_id, action, subject_id, correlation_id, details, actor_name)
@@ -774,14 +778,14 @@ FROM forms f WHERE f.id = $1::uuid FOR NO KEY UPDATE
 -- forms
 -- reads: forms by index, scoped_forms by index
 SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt",
-  nullif(f.created_at > now() - make_interval(secs => $1::int)
-    AND NOT (f.created_at < now()::timestamptz(3) AND (
+  nullif(f.created_at > coalesce($1::timestamptz, now()) - make_interval(secs => $2::int)
+    AND NOT ($1::timestamptz IS NULL AND f.created_at < now()::timestamptz(3) AND (
 SELECT pg_snapshot_xmin(s) = pg_snapshot_xmax(s) AND age(pg_snapshot_xmax(s)::xid) = 0
 FROM pg_current_snapshot() AS s)), false) AS "mayHavePredecessors"
 FROM (
   SELECT s.created_at, s.form_id AS id FROM scoped_forms s
-  WHERE s.user_id = $2::uuid AND (s.created_at, s.form_id) > ($3::timestamptz, $4::uuid)
-  ORDER BY created_at, id LIMIT $5::int
+  WHERE s.user_id = $3::uuid AND (s.created_at, s.form_id) > ($4::timestamptz, $5::uuid)
+  ORDER BY created_at, id LIMIT $6::int
 ) page
 CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
 WHERE /* on the primary */ true
@@ -790,22 +794,22 @@ ORDER BY page.created_at, page.id
 -- forms-among-next
 -- reads: forms by index, scoped_forms by index
 SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt",
-  nullif(f.created_at > now() - make_interval(secs => $1::int)
-    AND NOT (f.created_at < now()::timestamptz(3) AND (
+  nullif(f.created_at > coalesce($1::timestamptz, now()) - make_interval(secs => $2::int)
+    AND NOT ($1::timestamptz IS NULL AND f.created_at < now()::timestamptz(3) AND (
 SELECT pg_snapshot_xmin(s) = pg_snapshot_xmax(s) AND age(pg_snapshot_xmax(s)::xid) = 0
 FROM pg_current_snapshot() AS s)), false) AS "mayHavePredecessors"
 FROM (
   SELECT s.created_at, s.id
   FROM (
   SELECT s.created_at, s.form_id AS id FROM scoped_forms s
-  WHERE s.user_id = $2::uuid AND (s.created_at, s.form_id) > ($3::timestamptz, $4::uuid) ORDER BY s.created_at, s.form_id LIMIT 2000) s
+  WHERE s.user_id = $3::uuid AND (s.created_at, s.form_id) > ($4::timestamptz, $5::uuid) ORDER BY s.created_at, s.form_id LIMIT 2000) s
   CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = s.id LIMIT 1) f
-  WHERE ($5::text IS NULL OR f.status = $5::text)
-      AND ($6::text IS NULL OR f.external_id = $6::text)
-      AND ($7::timestamptz IS NULL OR coalesce(f.updated_at, f.created_at) >= $7::timestamptz)
-      AND ($8::timestamptz IS NULL OR f.check_in_date >= $8::timestamptz)
-      AND ($9::timestamptz IS NULL OR f.check_in_date < $9::timestamptz)
-  ORDER BY created_at, id LIMIT $10::int
+  WHERE ($6::text IS NULL OR f.status = $6::text)
+      AND ($7::text IS NULL OR f.external_id = $7::text)
+      AND ($8::timestamptz IS NULL OR coalesce(f.updated_at, f.created_at) >= $8::timestamptz)
+      AND ($9::timestamptz IS NULL OR f.check_in_date >= $9::timestamptz)
+      AND ($10::timestamptz IS NULL OR f.check_in_date < $10::timestamptz)
+  ORDER BY created_at, id LIMIT $11::int
 ) page
 CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
 WHERE /* on the primary */ true
@@ -814,21 +818,21 @@ ORDER BY page.created_at, page.id
 -- forms-among-status
 -- reads: forms by index, scoped_forms by index
 SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt",
-  nullif(f.created_at > now() - make_interval(secs => $1::int)
-    AND NOT (f.created_at < now()::timestamptz(3) AND (
+  nullif(f.created_at > coalesce($1::timestamptz, now()) - make_interval(secs => $2::int)
+    AND NOT ($1::timestamptz IS NULL AND f.created_at < now()::timestamptz(3) AND (
 SELECT pg_snapshot_xmin(s) = pg_snapshot_xmax(s) AND age(pg_snapshot_xmax(s)::xid) = 0
 FROM pg_current_snapshot() AS s)), false) AS "mayHavePredecessors"
 FROM (
   SELECT f.created_at, f.id
   FROM (
-    SELECT f.created_at, f.id FROM forms f WHERE f.status = $2::text AND (f.created_at, f.id) > ($3::timestamptz, $4::uuid)
+    SELECT f.created_at, f.id FROM forms f WHERE f.status = $3::text AND (f.created_at, f.id) > ($4::timestamptz, $5::uuid)
     ORDER BY f.created_at, f.id LIMIT 2000
   ) f
   CROSS JOIN LATERAL (
     SELECT FROM scoped_forms s
-    WHERE s.user_id = $5::uuid AND s.created_at = f.created_at AND s.form_id = f.id LIMIT 1
+    WHERE s.user_id = $6::uuid AND s.created_at = f.created_at AND s.form_id = f.id LIMIT 1
   ) s
-  ORDER BY created_at, id LIMIT $6::int
+  ORDER BY created_at, id LIMIT $7::int
 ) page
 CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
 WHERE /* on the primary */ true
@@ -841,66 +845,16 @@ SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.e
 -- forms-by-listing
 -- reads: forms by index, memberships by index
 SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt",
-  nullif(f.created_at > now() - make_interval(secs => $1::int)
-    AND NOT (f.created_at < now()::timestamptz(3) AND (
+  nullif(f.created_at > coalesce($1::timestamptz, now()) - make_interval(secs => $2::int)
+    AND NOT ($1::timestamptz IS NULL AND f.created_at < now()::timestamptz(3) AND (
 SELECT pg_snapshot_xmin(s) = pg_snapshot_xmax(s) AND age(pg_snapshot_xmax(s)::xid) = 0
 FROM pg_current_snapshot() AS s)), false) AS "mayHavePredecessors"
 FROM (
   SELECT first.created_at, first.id
-  FROM (SELECT m.listing_id FROM memberships m WHERE m.user_id = $4::uuid AND grants_scope(m.role) OFFSET 0) listing
+  FROM (SELECT m.listing_id FROM memberships m WHERE m.user_id = $5::uuid AND grants_scope(m.role) OFFSET 0) listing
   CROSS JOIN LATERAL (
     SELECT f.created_at, f.id FROM (SELECT f.created_at, f.id, f.status, f.external_id, f.updated_at, f.check_in_date FROM forms f
-      WHERE f.listing_id = listing.listing_id AND (f.created_at, f.id) > ($2::timestamptz, $3::uuid) ORDER BY f.created_at, f.id LIMIT $5::bigint) f
-    WHERE ($6::text IS NULL OR f.status = $6::text)
-      AND ($7::text IS NULL OR f.external_id = $7::text)
-      AND ($8::timestamptz IS NULL OR coalesce(f.updated_at, f.created_at) >= $8::timestamptz)
-      AND ($9::timestamptz IS NULL OR f.check_in_date >= $9::timestamptz)
-      AND ($10::timestamptz IS NULL OR f.check_in_date < $10::timestamptz)
-    ORDER BY f.created_at, f.id LIMIT $11::int
-  ) first
-  ORDER BY created_at, id LIMIT $11::int
-) page
-CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
-WHERE /* on the primary */ true
-ORDER BY page.created_at, page.id
-
--- forms-checking-in
--- reads: forms by index, memberships by index
-SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt",
-  nullif(f.created_at > now() - make_interval(secs => $1::int)
-    AND NOT (f.created_at < now()::timestamptz(3) AND (
-SELECT pg_snapshot_xmin(s) = pg_snapshot_xmax(s) AND age(pg_snapshot_xmax(s)::xid) = 0
-FROM pg_current_snapshot() AS s)), false) AS "mayHavePredecessors"
-FROM (
-  SELECT f.created_at, f.id
-  FROM (SELECT f.created_at, f.id, f.listing_id FROM (SELECT * FROM forms f WHERE f.check_in_date >= coalesce($2::timestamptz, '-infinity')
-      AND f.check_in_date < coalesce($3::timestamptz, 'infinity') ORDER BY f.check_in_date LIMIT $4::bigint) f
-    WHERE (f.created_at, f.id) > ($5::timestamptz, $6::uuid) AND ($7::uuid IS NULL OR f.listing_id = $7::uuid)
-      AND ($8::text IS NULL OR f.status = $8::text)
-      AND ($9::text IS NULL OR f.external_id = $9::text)
-      AND ($10::timestamptz IS NULL OR coalesce(f.updated_at, f.created_at) >= $10::timestamptz)
-      AND ($2::timestamptz IS NULL OR f.check_in_date >= $2::timestamptz)
-      AND ($3::timestamptz IS NULL OR f.check_in_date < $3::timestamptz) ORDER BY f.created_at, f.id LIMIT $4::bigint) f
-  CROSS JOIN LATERAL (SELECT m.listing_id FROM memberships m WHERE m.user_id = $11::uuid AND grants_scope(m.role) AND m.listing_id = f.listing_id LIMIT 1) m
-  ORDER BY created_at, id LIMIT $12::int
-) page
-CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
-WHERE /* on the primary */ true
-ORDER BY page.created_at, page.id
-
--- forms-on-listing
--- reads: forms by index, memberships by index
-SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt",
-  nullif(f.created_at > now() - make_interval(secs => $1::int)
-    AND NOT (f.created_at < now()::timestamptz(3) AND (
-SELECT pg_snapshot_xmin(s) = pg_snapshot_xmax(s) AND age(pg_snapshot_xmax(s)::xid) = 0
-FROM pg_current_snapshot() AS s)), false) AS "mayHavePredecessors"
-FROM (
-  SELECT first.created_at, first.id
-  FROM (SELECT m.listing_id FROM memberships m WHERE m.user_id = $4::uuid AND grants_scope(m.role) AND m.listing_id = $5::uuid OFFSET 0) listing
-  CROSS JOIN LATERAL (
-    SELECT f.created_at, f.id FROM (SELECT f.created_at, f.id, f.status, f.external_id, f.updated_at, f.check_in_date FROM forms f
-      WHERE f.listing_id = listing.listing_id AND (f.created_at, f.id) > ($2::timestamptz, $3::uuid) ORDER BY f.created_at, f.id LIMIT $6::bigint) f
+      WHERE f.listing_id = listing.listing_id AND (f.created_at, f.id) > ($3::timestamptz, $4::uuid) ORDER BY f.created_at, f.id LIMIT $6::bigint) f
     WHERE ($7::text IS NULL OR f.status = $7::text)
       AND ($8::text IS NULL OR f.external_id = $8::text)
       AND ($9::timestamptz IS NULL OR coalesce(f.updated_at, f.created_at) >= $9::timestamptz)
@@ -909,6 +863,56 @@ FROM (
     ORDER BY f.created_at, f.id LIMIT $12::int
   ) first
   ORDER BY created_at, id LIMIT $12::int
+) page
+CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
+WHERE /* on the primary */ true
+ORDER BY page.created_at, page.id
+
+-- forms-checking-in
+-- reads: forms by index, memberships by index
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt",
+  nullif(f.created_at > coalesce($1::timestamptz, now()) - make_interval(secs => $2::int)
+    AND NOT ($1::timestamptz IS NULL AND f.created_at < now()::timestamptz(3) AND (
+SELECT pg_snapshot_xmin(s) = pg_snapshot_xmax(s) AND age(pg_snapshot_xmax(s)::xid) = 0
+FROM pg_current_snapshot() AS s)), false) AS "mayHavePredecessors"
+FROM (
+  SELECT f.created_at, f.id
+  FROM (SELECT f.created_at, f.id, f.listing_id FROM (SELECT * FROM forms f WHERE f.check_in_date >= coalesce($3::timestamptz, '-infinity')
+      AND f.check_in_date < coalesce($4::timestamptz, 'infinity') ORDER BY f.check_in_date LIMIT $5::bigint) f
+    WHERE (f.created_at, f.id) > ($6::timestamptz, $7::uuid) AND ($8::uuid IS NULL OR f.listing_id = $8::uuid)
+      AND ($9::text IS NULL OR f.status = $9::text)
+      AND ($10::text IS NULL OR f.external_id = $10::text)
+      AND ($11::timestamptz IS NULL OR coalesce(f.updated_at, f.created_at) >= $11::timestamptz)
+      AND ($3::timestamptz IS NULL OR f.check_in_date >= $3::timestamptz)
+      AND ($4::timestamptz IS NULL OR f.check_in_date < $4::timestamptz) ORDER BY f.created_at, f.id LIMIT $5::bigint) f
+  CROSS JOIN LATERAL (SELECT m.listing_id FROM memberships m WHERE m.user_id = $12::uuid AND grants_scope(m.role) AND m.listing_id = f.listing_id LIMIT 1) m
+  ORDER BY created_at, id LIMIT $13::int
+) page
+CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
+WHERE /* on the primary */ true
+ORDER BY page.created_at, page.id
+
+-- forms-on-listing
+-- reads: forms by index, memberships by index
+SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt",
+  nullif(f.created_at > coalesce($1::timestamptz, now()) - make_interval(secs => $2::int)
+    AND NOT ($1::timestamptz IS NULL AND f.created_at < now()::timestamptz(3) AND (
+SELECT pg_snapshot_xmin(s) = pg_snapshot_xmax(s) AND age(pg_snapshot_xmax(s)::xid) = 0
+FROM pg_current_snapshot() AS s)), false) AS "mayHavePredecessors"
+FROM (
+  SELECT first.created_at, first.id
+  FROM (SELECT m.listing_id FROM memberships m WHERE m.user_id = $5::uuid AND grants_scope(m.role) AND m.listing_id = $6::uuid OFFSET 0) listing
+  CROSS JOIN LATERAL (
+    SELECT f.created_at, f.id FROM (SELECT f.created_at, f.id, f.status, f.external_id, f.updated_at, f.check_in_date FROM forms f
+      WHERE f.listing_id = listing.listing_id AND (f.created_at, f.id) > ($3::timestamptz, $4::uuid) ORDER BY f.created_at, f.id LIMIT $7::bigint) f
+    WHERE ($8::text IS NULL OR f.status = $8::text)
+      AND ($9::text IS NULL OR f.external_id = $9::text)
+      AND ($10::timestamptz IS NULL OR coalesce(f.updated_at, f.created_at) >= $10::timestamptz)
+      AND ($11::timestamptz IS NULL OR f.check_in_date >= $11::timestamptz)
+      AND ($12::timestamptz IS NULL OR f.check_in_date < $12::timestamptz)
+    ORDER BY f.created_at, f.id LIMIT $13::int
+  ) first
+  ORDER BY created_at, id LIMIT $13::int
 ) page
 CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
 WHERE /* on the primary */ true
@@ -923,21 +927,21 @@ FROM forms f LEFT JOIN LATERAL (SELECT * FROM creations WHERE form_id = f.id LIM
 -- forms-updated-since
 -- reads: forms by index, memberships by index
 SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt",
-  nullif(f.created_at > now() - make_interval(secs => $1::int)
-    AND NOT (f.created_at < now()::timestamptz(3) AND (
+  nullif(f.created_at > coalesce($1::timestamptz, now()) - make_interval(secs => $2::int)
+    AND NOT ($1::timestamptz IS NULL AND f.created_at < now()::timestamptz(3) AND (
 SELECT pg_snapshot_xmin(s) = pg_snapshot_xmax(s) AND age(pg_snapshot_xmax(s)::xid) = 0
 FROM pg_current_snapshot() AS s)), false) AS "mayHavePredecessors"
 FROM (
   SELECT f.created_at, f.id
-  FROM (SELECT f.created_at, f.id, f.listing_id FROM (SELECT * FROM forms f WHERE coalesce(f.updated_at, f.created_at) >= $2::timestamptz ORDER BY coalesce(f.updated_at, f.created_at) LIMIT $3::bigint) f
-    WHERE (f.created_at, f.id) > ($4::timestamptz, $5::uuid) AND ($6::uuid IS NULL OR f.listing_id = $6::uuid)
-      AND ($7::text IS NULL OR f.status = $7::text)
-      AND ($8::text IS NULL OR f.external_id = $8::text)
-      AND ($2::timestamptz IS NULL OR coalesce(f.updated_at, f.created_at) >= $2::timestamptz)
-      AND ($9::timestamptz IS NULL OR f.check_in_date >= $9::timestamptz)
-      AND ($10::timestamptz IS NULL OR f.check_in_date < $10::timestamptz) ORDER BY f.created_at, f.id LIMIT $3::bigint) f
-  CROSS JOIN LATERAL (SELECT m.listing_id FROM memberships m WHERE m.user_id = $11::uuid AND grants_scope(m.role) AND m.listing_id = f.listing_id LIMIT 1) m
-  ORDER BY created_at, id LIMIT $12::int
+  FROM (SELECT f.created_at, f.id, f.listing_id FROM (SELECT * FROM forms f WHERE coalesce(f.updated_at, f.created_at) >= $3::timestamptz ORDER BY coalesce(f.updated_at, f.created_at) LIMIT $4::bigint) f
+    WHERE (f.created_at, f.id) > ($5::timestamptz, $6::uuid) AND ($7::uuid IS NULL OR f.listing_id = $7::uuid)
+      AND ($8::text IS NULL OR f.status = $8::text)
+      AND ($9::text IS NULL OR f.external_id = $9::text)
+      AND ($3::timestamptz IS NULL OR coalesce(f.updated_at, f.created_at) >= $3::timestamptz)
+      AND ($10::timestamptz IS NULL OR f.check_in_date >= $10::timestamptz)
+      AND ($11::timestamptz IS NULL OR f.check_in_date < $11::timestamptz) ORDER BY f.created_at, f.id LIMIT $4::bigint) f
+  CROSS JOIN LATERAL (SELECT m.listing_id FROM memberships m WHERE m.user_id = $12::uuid AND grants_scope(m.role) AND m.listing_id = f.listing_id LIMIT 1) m
+  ORDER BY created_at, id LIMIT $13::int
 ) page
 CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
 WHERE /* on the primary */ true
@@ -946,21 +950,21 @@ ORDER BY page.created_at, page.id
 -- forms-with-external-id
 -- reads: forms by index, memberships by index
 SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt",
-  nullif(f.created_at > now() - make_interval(secs => $1::int)
-    AND NOT (f.created_at < now()::timestamptz(3) AND (
+  nullif(f.created_at > coalesce($1::timestamptz, now()) - make_interval(secs => $2::int)
+    AND NOT ($1::timestamptz IS NULL AND f.created_at < now()::timestamptz(3) AND (
 SELECT pg_snapshot_xmin(s) = pg_snapshot_xmax(s) AND age(pg_snapshot_xmax(s)::xid) = 0
 FROM pg_current_snapshot() AS s)), false) AS "mayHavePredecessors"
 FROM (
   SELECT f.created_at, f.id
-  FROM (SELECT f.created_at, f.id, f.listing_id FROM (SELECT * FROM forms f WHERE f.external_id = $2::text AND (f.created_at, f.id) > ($3::timestamptz, $4::uuid) ORDER BY f.created_at, f.id LIMIT $5::bigint) f
-    WHERE (f.created_at, f.id) > ($3::timestamptz, $4::uuid) AND ($6::uuid IS NULL OR f.listing_id = $6::uuid)
-      AND ($7::text IS NULL OR f.status = $7::text)
-      AND ($2::text IS NULL OR f.external_id = $2::text)
-      AND ($8::timestamptz IS NULL OR coalesce(f.updated_at, f.created_at) >= $8::timestamptz)
-      AND ($9::timestamptz IS NULL OR f.check_in_date >= $9::timestamptz)
-      AND ($10::timestamptz IS NULL OR f.check_in_date < $10::timestamptz) ORDER BY f.created_at, f.id LIMIT $5::bigint) f
-  CROSS JOIN LATERAL (SELECT m.listing_id FROM memberships m WHERE m.user_id = $11::uuid AND grants_scope(m.role) AND m.listing_id = f.listing_id LIMIT 1) m
-  ORDER BY created_at, id LIMIT $12::int
+  FROM (SELECT f.created_at, f.id, f.listing_id FROM (SELECT * FROM forms f WHERE f.external_id = $3::text AND (f.created_at, f.id) > ($4::timestamptz, $5::uuid) ORDER BY f.created_at, f.id LIMIT $6::bigint) f
+    WHERE (f.created_at, f.id) > ($4::timestamptz, $5::uuid) AND ($7::uuid IS NULL OR f.listing_id = $7::uuid)
+      AND ($8::text IS NULL OR f.status = $8::text)
+      AND ($3::text IS NULL OR f.external_id = $3::text)
+      AND ($9::timestamptz IS NULL OR coalesce(f.updated_at, f.created_at) >= $9::timestamptz)
+      AND ($10::timestamptz IS NULL OR f.check_in_date >= $10::timestamptz)
+      AND ($11::timestamptz IS NULL OR f.check_in_date < $11::timestamptz) ORDER BY f.created_at, f.id LIMIT $6::bigint) f
+  CROSS JOIN LATERAL (SELECT m.listing_id FROM memberships m WHERE m.user_id = $12::uuid AND grants_scope(m.role) AND m.listing_id = f.listing_id LIMIT 1) m
+  ORDER BY created_at, id LIMIT $13::int
 ) page
 CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
 WHERE /* on the primary */ true
@@ -969,21 +973,21 @@ ORDER BY page.created_at, page.id
 -- forms-with-status
 -- reads: forms by index, memberships by index
 SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.external_id AS "externalId", f.status AS "status", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt", coalesce(f.updated_at, f.created_at) AS "updatedAt",
-  nullif(f.created_at > now() - make_interval(secs => $1::int)
-    AND NOT (f.created_at < now()::timestamptz(3) AND (
+  nullif(f.created_at > coalesce($1::timestamptz, now()) - make_interval(secs => $2::int)
+    AND NOT ($1::timestamptz IS NULL AND f.created_at < now()::timestamptz(3) AND (
 SELECT pg_snapshot_xmin(s) = pg_snapshot_xmax(s) AND age(pg_snapshot_xmax(s)::xid) = 0
 FROM pg_current_snapshot() AS s)), false) AS "mayHavePredecessors"
 FROM (
   SELECT f.created_at, f.id
-  FROM (SELECT f.created_at, f.id, f.listing_id FROM (SELECT * FROM forms f WHERE f.status = $2::text AND (f.created_at, f.id) > ($3::timestamptz, $4::uuid) ORDER BY f.created_at, f.id LIMIT $5::bigint) f
-    WHERE (f.created_at, f.id) > ($3::timestamptz, $4::uuid) AND ($6::uuid IS NULL OR f.listing_id = $6::uuid)
-      AND ($2::text IS NULL OR f.status = $2::text)
-      AND ($7::text IS NULL OR f.external_id = $7::text)
-      AND ($8::timestamptz IS NULL OR coalesce(f.updated_at, f.created_at) >= $8::timestamptz)
-      AND ($9::timestamptz IS NULL OR f.check_in_date >= $9::timestamptz)
-      AND ($10::timestamptz IS NULL OR f.check_in_date < $10::timestamptz) ORDER BY f.created_at, f.id LIMIT $5::bigint) f
-  CROSS JOIN LATERAL (SELECT m.listing_id FROM memberships m WHERE m.user_id = $11::uuid AND grants_scope(m.role) AND m.listing_id = f.listing_id LIMIT 1) m
-  ORDER BY created_at, id LIMIT $12::int
+  FROM (SELECT f.created_at, f.id, f.listing_id FROM (SELECT * FROM forms f WHERE f.status = $3::text AND (f.created_at, f.id) > ($4::timestamptz, $5::uuid) ORDER BY f.created_at, f.id LIMIT $6::bigint) f
+    WHERE (f.created_at, f.id) > ($4::timestamptz, $5::uuid) AND ($7::uuid IS NULL OR f.listing_id = $7::uuid)
+      AND ($3::text IS NULL OR f.status = $3::text)
+      AND ($8::text IS NULL OR f.external_id = $8::text)
+      AND ($9::timestamptz IS NULL OR coalesce(f.updated_at, f.created_at) >= $9::timestamptz)
+      AND ($10::timestamptz IS NULL OR f.check_in_date >= $10::timestamptz)
+      AND ($11::timestamptz IS NULL OR f.check_in_date < $11::timestamptz) ORDER BY f.created_at, f.id LIMIT $6::bigint) f
+  CROSS JOIN LATERAL (SELECT m.listing_id FROM memberships m WHERE m.user_id = $12::uuid AND grants_scope(m.role) AND m.listing_id = f.listing_id LIMIT 1) m
+  ORDER BY created_at, id LIMIT $13::int
 ) page
 CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = page.id LIMIT 1) f
 WHERE /* on the primary */ true
@@ -1291,6 +1295,13 @@ RETURNING n.id::text, n.form_id::text AS "formId", (SELECT f.listing_id FROM for
 (SELECT f.check_in_date FROM forms f WHERE f.id = n.form_id) AS "checkInDate", n.endpoint_id::text AS "endpointId", n.state, n.attempts,
 n.last_error AS "lastError", n.heartbeat_at AS "lastAttemptAt", n.next_attempt_at AS "runAt",
 CASE WHEN n.state IN ('sent', 'bounced') THEN n.ended_at END AS "sentAt", n.message_id AS "messageId", n.reply
+
+-- mark-timeline
+-- reads: timelines whole
+WITH current AS (SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8) AS id), added AS (
+  INSERT INTO timelines (id) SELECT id FROM current ON CONFLICT DO NOTHING RETURNING mark::text
+)
+SELECT mark FROM added UNION ALL SELECT t.mark::text FROM timelines t JOIN current ON t.id = current.id
 
 -- members-of-listing
 -- reads: listings by index, memberships by index, users by index
@@ -1619,6 +1630,10 @@ SELECT (SELECT count(*)::int FROM api_keys WHERE user_id = $1::uuid AND revoked_
       WHERE o.listing_id = m.listing_id AND o.role = 'OWNER' AND o.user_id <> m.user_id) = 0
     ORDER BY 1) AS "listingsWithoutOwner"
 
+-- probe
+-- reads: nothing
+SELECT
+
 -- processes-without-secret
 -- reads: secret_uses
 SELECT secrets, max(last_at) AS "lastAt" FROM secret_uses
@@ -1875,6 +1890,11 @@ UPDATE api_keys
 SET replaced_by = $2::uuid, expires_at = least(expires_at, clock_timestamp() + make_interval(secs => $3::int))
 WHERE id = $1::uuid
 RETURNING id, expires_at AS "expiresAt"
+
+-- replayed
+-- reads: timelines by index
+SELECT pg_is_in_recovery() AS "isStandby", coalesce(pg_last_wal_replay_lsn() >= $1::pg_lsn
+  AND (SELECT t.mark FROM timelines t ORDER BY t.id DESC LIMIT 1) = $2::uuid, false) AS "isReplayed"
 
 -- retry-email
 -- reads: emails by index, forms by index

@@ -14,10 +14,12 @@ export class TcpProxy {
   readonly #listener: Server;
   readonly #sockets = new Set<Socket>();
   #mode: "pass" | "cut" | "freeze" = "pass";
+  #target: URL;
 
-  private constructor(listener: Server, url: string) {
+  private constructor(listener: Server, url: string, target: string) {
     this.#listener = listener;
     this.url = url;
+    this.#target = new URL(target);
   }
 
   /** `target` is a URL with a port. `host` is the address to listen on. */
@@ -25,18 +27,25 @@ export class TcpProxy {
     target: string,
     { host = "127.0.0.1", forward }: { host?: string; forward?: Forward } = {},
   ): Promise<TcpProxy> {
-    const { hostname, port } = new URL(target);
     const listener = createServer().listen(0, host);
     await once(listener, "listening");
     const url = new URL(target);
     url.host = `${host}:${(listener.address() as AddressInfo).port}`;
-    const proxy = new TcpProxy(listener, url.href);
+    const proxy = new TcpProxy(listener, url.href, target);
     listener.on("connection", (client) => {
       if (proxy.#mode === "cut") client.destroy();
-      else proxy.#join(client, connect(Number(port), hostname), forward ?? proxy.#pass);
+      else {
+        const { port, hostname } = proxy.#target;
+        proxy.#join(client, connect(Number(port), hostname), forward ?? proxy.#pass);
+      }
     });
     afterFile(() => proxy.close());
     return proxy;
+  }
+
+  /** Leads new connections to this URL. */
+  retarget(target: string): void {
+    this.#target = new URL(target);
   }
 
   /** Closes all connections, and new ones, until `restore`. */

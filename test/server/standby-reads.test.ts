@@ -1,0 +1,218 @@
+import { expect, test } from "vitest";
+import { migrate } from "../../prisma/migrate.js";
+import { readSettings } from "../../server/config.js";
+import type { ReadPlace } from "../../server/database/reads.js";
+import { openServices } from "../../server/services.js";
+import { afterFile } from "../support/after-file.js";
+import { LONG_DATABASE_TIMEOUTS } from "../support/database.js";
+import { asUser, catchErrorCode, makeUser, openTestServices, setRole, TEST_SECRET } from "../support/factories.js";
+import { makeListingOwner } from "../support/listing-owner.js";
+import { holdLock, LOCK_USERS, waitForBlocked } from "../support/locks.js";
+import { PostgresCluster } from "../support/postgres-cluster.js";
+import { runSql } from "../support/run-sql.js";
+import { addStandby, isCaughtUp } from "../support/standby.js";
+
+// Reads with DATABASE_REPLICA_URL. What is read was written by another process: they share nothing but the database.
+
+const POOL_SIZE = 8;
+/** Within this time, reads leave a standby that does not answer. */
+const MAX_ANSWER_MS = 1_000;
+
+const primary = await PostgresCluster.create();
+afterFile(() => primary.remove());
+await migrate(primary.url);
+const writer = await openTestServices({ DATABASE_URL: primary.url });
+const owner = await makeListingOwner(writer);
+const old = await owner.addForm();
+
+async function startStandby(of = primary): Promise<PostgresCluster> {
+  const standby = await addStandby(of);
+  afterFile(() => standby.remove());
+  return standby;
+}
+
+/** Opens a process that reads from a standby, by default a new one, and records where its reads run. */
+async function openReader(
+  env: Record<string, string> = {},
+  { standby, url = primary.url }: { standby?: PostgresCluster; url?: string } = {},
+) {
+  const replica = standby ?? (await startStandby());
+  const places: ReadPlace[] = [];
+  const warnings: string[] = [];
+  const settings = readSettings({
+    APP_SECRETS: TEST_SECRET,
+    ...LONG_DATABASE_TIMEOUTS,
+    DATABASE_POOL_SIZE: `${POOL_SIZE}`,
+    DATABASE_URL: url,
+    DATABASE_REPLICA_URL: replica.url,
+    ...env,
+  });
+  const log = { warn: (_: object, message: string) => void warnings.push(message) };
+  const { services, close } = await openServices(settings, log, { onRead: (place) => places.push(place) });
+  afterFile(close);
+  const { forms, listings } = asUser(services, owner.userId);
+  /** Returns the result of reads, and where they ran. */
+  const locate = async <Result>(work: () => Promise<Result>): Promise<[Result, ReadPlace[]]> => {
+    places.length = 0;
+    const result = await work();
+    return [result, [...places]];
+  };
+  const readOld = () => locate(() => forms.get({ id: old.id }));
+  return {
+    standby: replica,
+    services,
+    places,
+    forms,
+    listings,
+    warnings,
+    locate,
+    /** A read that must succeed, wherever it runs. Returns where. */
+    async readSomewhere() {
+      const [form, [place]] = await readOld();
+      expect(form).toEqual(old);
+      return place;
+    },
+    /** Waits until reads run on the standby. */
+    waitUntilUsed: () => expect.poll(async () => (await readOld())[1], { interval: 5 }).toEqual(["standby"]),
+    waitForReplay: () => expect.poll(() => isCaughtUp(primary, replica), { interval: 5 }).toBe(true),
+  };
+}
+
+const shared = await openReader();
+const pauseReplay = () => runSql(shared.standby.url, "SELECT pg_wal_replay_pause()");
+const resumeReplay = () => runSql(shared.standby.url, "SELECT pg_wal_replay_resume()");
+
+test("what was acknowledged is read from the standby, by another process", async () => {
+  const { forms, listings, locate, waitUntilUsed, waitForReplay } = shared;
+  await waitUntilUsed();
+  const form = await owner.addForm();
+  await waitForReplay();
+  expect(await locate(() => forms.get({ id: form.id }))).toEqual([form, ["standby"]]);
+  expect(await locate(() => listings.get({ id: owner.listingId }))).toMatchObject([{}, ["standby"]]);
+  expect(await locate(() => listings.list({}))).toMatchObject([{ items: [{ id: owner.listingId }] }, ["standby"]]);
+  expect(await locate(() => forms.list({}))).toMatchObject([{ items: [old, form] }, ["standby"]]);
+  expect(await locate(() => catchErrorCode(forms.get({ id: crypto.randomUUID() })))).toEqual([
+    "RESOURCE_NOT_FOUND",
+    ["standby"],
+  ]);
+});
+
+test("what a standby has not replayed is read from the primary: creates, updates, roles; and it is used again once it has", async () => {
+  const { services, forms, locate, waitUntilUsed, warnings } = shared;
+  const { id: colleague } = await makeUser(writer);
+  await setRole(writer, owner.listingId, colleague, "WRITER");
+  const theirs = asUser(services, colleague).forms;
+  await waitUntilUsed();
+  warnings.length = 0;
+  await pauseReplay();
+  const form = await owner.addForm();
+  expect(await locate(() => forms.get({ id: form.id }))).toEqual([form, ["behind"]]);
+  const updated = await owner.forms.update({ id: form.id, ...owner.body, numberOfGuests: 3 });
+  expect(await locate(() => forms.get({ id: form.id }))).toEqual([updated, ["unused"]]);
+  expect(await theirs.get({ id: form.id })).toEqual(updated);
+  await setRole(writer, owner.listingId, colleague, "READER");
+  expect(await catchErrorCode(theirs.get({ id: form.id }))).toBe("RESOURCE_NOT_FOUND");
+  expect((await theirs.list({})).items).toEqual([]);
+  await expect.poll(() => warnings).toEqual([expect.stringMatching(/^reads use the primary/)]);
+  await resumeReplay();
+  await waitUntilUsed();
+  expect(await locate(() => theirs.list({}))).toMatchObject([{ items: [] }, ["standby"]]);
+  expect(warnings.at(-1)).toBe("reads use the standby again");
+});
+
+test("a page that would skip a create in flight is read from the primary, once the create has ended", async () => {
+  const { services, places, locate, waitUntilUsed, waitForReplay } = shared;
+  const [first, second] = [await makeListingOwner(writer), await makeListingOwner(writer)];
+  const reader = await makeUser(writer);
+  for (const { listingId } of [first, second]) await setRole(writer, listingId, reader.id, "WRITER");
+  const { forms } = asUser(services, reader.id);
+  const lock = await holdLock(writer, LOCK_USERS, [[first.userId]]);
+  const inFlight = first.addForm();
+  await waitForBlocked(writer, 1);
+  const [next, last] = [await second.addForm(), await second.addForm()];
+  await waitUntilUsed();
+  await waitForReplay();
+  // Without a cursor, nothing can be skipped.
+  expect(await locate(() => forms.list({}))).toMatchObject([{ items: [next, last] }, ["standby"]]);
+  const page = locate(() => forms.list({ limit: 1 }));
+  await expect.poll(() => places).toEqual(["recent"]);
+  await lock.commit();
+  expect(await page).toMatchObject([{ items: [await inFlight] }, ["recent"]]);
+});
+
+test("reads on a standby that is killed run on the primary without an error, and on the standby once it is back", async () => {
+  const { standby, waitUntilUsed, readSomewhere, locate, forms } = await openReader();
+  await waitUntilUsed();
+  const reads = locate(() => Promise.all(Array.from({ length: 200 }, () => forms.get({ id: old.id }))));
+  await standby.stop("SIGKILL");
+  expect((await reads)[0]).toEqual(Array(200).fill(old));
+  expect(await readSomewhere()).not.toBe("standby");
+  await standby.start();
+  await waitUntilUsed();
+});
+
+test("reads on a standby that is frozen run on the primary about a second later, and others at once", async () => {
+  const { standby, waitUntilUsed, readSomewhere } = await openReader();
+  await waitUntilUsed();
+  standby.freeze();
+  const began = performance.now();
+  expect(await readSomewhere()).toBe("failed");
+  expect(performance.now() - began).toBeLessThan(MAX_ANSWER_MS + 500);
+  for (let n = 0; n < 5; n++) expect(await readSomewhere()).toBe("unused");
+  standby.unfreeze();
+  await waitUntilUsed();
+});
+
+test("reads that are cancelled or disconnected on the standby run on the primary without an error", async () => {
+  const { standby, waitUntilUsed, locate, forms } = await openReader();
+  for (const end of ["pg_cancel_backend", "pg_terminate_backend"]) {
+    await waitUntilUsed();
+    const stopAll = () =>
+      runSql(standby.url, `SELECT ${end}(pid) FROM pg_stat_activity WHERE application_name = 'guest-forms reads'`);
+    const reads = locate(() => Promise.all(Array.from({ length: 300 }, () => forms.list({}))));
+    for (let n = 0; n < 10; n++) await stopAll();
+    expect((await reads)[0].every(({ items }) => items[0]?.id === old.id)).toBe(true);
+  }
+});
+
+test("a standby that was promoted is no longer read", async () => {
+  const { standby, waitUntilUsed, readSomewhere } = await openReader();
+  await waitUntilUsed();
+  await runSql(standby.url, "SELECT pg_promote()");
+  await runSql(standby.url, "DELETE FROM forms");
+  for (let n = 0; n < 20; n++) expect(await readSomewhere()).not.toBe("standby");
+});
+
+test("a standby that has replayed what the new primary never had is not read, although it is ahead of it", async () => {
+  const former = await PostgresCluster.create();
+  afterFile(() => former.remove());
+  await migrate(former.url);
+  const before = await openTestServices({ DATABASE_URL: former.url });
+  const host = await makeListingOwner(before);
+  const [behind, ahead] = [await startStandby(former), await startStandby(former)];
+  await behind.stop("SIGINT");
+  const lost = await host.addForm();
+  await expect.poll(() => isCaughtUp(former, ahead)).toBe(true);
+  await former.stop("SIGKILL");
+  await behind.start();
+  await runSql(behind.url, "SELECT pg_promote()");
+  const { services, places } = await openReader({}, { standby: ahead, url: behind.url });
+  const { forms } = asUser(services, host.userId);
+  for (let n = 0; n < 20; n++) expect(await catchErrorCode(forms.get({ id: lost.id }))).toBe("RESOURCE_NOT_FOUND");
+  expect(new Set(places)).toEqual(new Set(["behind", "unused"]));
+  expect(await isCaughtUp(behind, ahead)).toBe(true);
+  expect(await runSql(ahead.url, "SELECT id FROM forms")).toEqual([{ id: lost.id }]);
+});
+
+test("the primary runs at most half of its connections' worth of the reads that it takes over, so that others remain", async () => {
+  const { standby, services } = await openReader({ DATABASE_CONNECTIONS_PER_HOLDER: `${POOL_SIZE}` });
+  await standby.stop("SIGKILL");
+  const lock = await holdLock(writer, "LOCK TABLE listings IN ACCESS EXCLUSIVE MODE");
+  const { listings } = asUser(services, owner.userId);
+  const reads = Array.from({ length: 3 * POOL_SIZE }, () => listings.get({ id: owner.listingId }));
+  await waitForBlocked(writer, POOL_SIZE / 2);
+  expect(await services.db.query("free", "SELECT 1 AS one", [])).toEqual([{ one: 1 }]);
+  await waitForBlocked(writer, POOL_SIZE / 2);
+  await lock.commit();
+  for (const listing of await Promise.all(reads)) expect(listing.id).toBe(owner.listingId);
+});
