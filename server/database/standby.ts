@@ -31,6 +31,8 @@ const REPLAYED = `
 const PAUSES_MS = [0, 1, 3];
 const PROBE: Statement = ["probe", "SELECT", []];
 const PROBE_PAUSE_MS = 250;
+/** Failed probes until it is reported that the standby is not used: less is no news. */
+const REPORTED_PROBES = 4;
 
 interface Options extends ReadHooks {
   /** The primary, for positions. */
@@ -68,8 +70,8 @@ export class StandbyReads implements Reads {
     const { takeover, onRead } = this.#options;
     let cause: NeedsPrimary | undefined;
     if (this.#isUsed) {
-      const arrival = await this.#arrive();
       try {
+        const arrival = await this.#arrive();
         const result = await work({ query: (...statement) => this.#query(arrival, statement) }, arrival);
         onRead("standby");
         return result;
@@ -89,7 +91,7 @@ export class StandbyReads implements Reads {
       new Promise<Arrival>((resolve, reject) => {
         setImmediate(() => {
           this.#arrival = undefined;
-          this.#readArrival().then(resolve, reject);
+          this.#readArrival().then(resolve, (error) => reject(new NeedsPrimary("failed", error)));
         });
       });
     this.#arrival ??= this.#context.runInAsyncScope(begin);
@@ -150,14 +152,17 @@ export class StandbyReads implements Reads {
   }
 
   async #probe(): Promise<void> {
-    for (let probes = 1; !this.#isStopped; probes++) {
+    for (let failed = 0; !this.#isStopped; ) {
       try {
         await this.#query(await this.#arrive(), PROBE);
         this.#isUsed = true;
-        if (probes > 1) this.#options.onUse(true);
+        if (failed >= REPORTED_PROBES) this.#options.onUse(true);
         return;
       } catch (error) {
-        if (probes === 1) this.#options.onUse(false, error);
+        failed++;
+        // A restored database may have others.
+        this.#marks.clear();
+        if (failed === REPORTED_PROBES) this.#options.onUse(false, error);
       }
       await sleep(PROBE_PAUSE_MS, undefined, { ref: false });
     }

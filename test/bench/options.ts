@@ -10,13 +10,14 @@ Other measurements:
   --check          only L+ and webhook deliveries, compared with recorded.json, as in CI
   --record         writes recorded.json; run it on a quiet machine
   --standby        what reads from a standby cost the primary (100,000 forms, 3 rounds)
+  --wal            what creates write to the WAL
   --growth         latency with 10,000 and --forms forms
   --outbox         only emails and webhook deliveries per second
 `;
 
 const flag = { type: "boolean", default: false } as const;
 const text = { type: "string" } as const;
-const MODES = { help: flag, check: flag, record: flag, growth: flag, standby: flag, outbox: flag };
+const MODES = { help: flag, check: flag, record: flag, growth: flag, standby: flag, wal: flag, outbox: flag };
 
 export type Options = ReturnType<typeof readOptions>;
 

@@ -204,6 +204,18 @@ test("a standby that has replayed what the new primary never had is not read, al
   expect(await runSql(ahead.url, "SELECT id FROM forms")).toEqual([{ id: lost.id }]);
 });
 
+test("while the primary cannot be written, and so not marked, it is read", async () => {
+  await runSql(primary.url, "DELETE FROM timelines");
+  const url = `${primary.url}?options=-c%20default_transaction_read_only%3Don`;
+  const { readSomewhere } = await openReader({}, { standby: shared.standby, url });
+  expect(await readSomewhere()).toBe("failed");
+  expect(await readSomewhere()).toBe("unused");
+  // Another process marks it, and all read the standby again.
+  await shared.waitUntilUsed();
+  const { waitUntilUsed } = await openReader({}, { standby: shared.standby });
+  await waitUntilUsed();
+});
+
 test("the primary runs at most half of its connections' worth of the reads that it takes over, so that others remain", async () => {
   const { standby, services } = await openReader({ DATABASE_CONNECTIONS_PER_HOLDER: `${POOL_SIZE}` });
   await standby.stop("SIGKILL");
