@@ -47,7 +47,7 @@ interface Options extends ReadHooks {
 type Statement = Parameters<Sql["query"]>;
 
 /** Reads from the standby that the pool leads to. */
-export class StandbyReads implements Reads {
+class StandbyReads implements Reads {
   readonly #options: Options;
   /** Its own statements belong to no request, and so to the trace of none. */
   readonly #context = new AsyncResource("StandbyReads");
