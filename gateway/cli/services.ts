@@ -18,7 +18,7 @@ export async function withServices<Result>(
 ): Promise<Result> {
   const log = createLog(settings.LOG_LEVEL);
   try {
-    const { services, close } = await openServices(settings, log);
+    const { services, close } = await openServices({ ...settings, DATABASE_REPLICA_URL: undefined }, log);
     return await work(services, log).finally(() => waitAtMost(CLOSE_TIMEOUT_SECONDS, close()));
   } catch (error) {
     throw explain(error, { databaseUrl: settings.DATABASE_URL, wording });

@@ -18,7 +18,9 @@ export function findSettingProblems(settings: Settings, env: Environment): strin
       !NODE_ENVS.includes(NODE_ENV) &&
       `NODE_ENV is ${JSON.stringify(NODE_ENV)}, which counts as development: set it to production, development or test.`,
     findOpenInternalPort(settings, env),
-    ...(["DATABASE_URL", "DATABASE_DIRECT_URL"] as const).map((name) => findUnverifiedDatabase(name, settings[name])),
+    ...(["DATABASE_URL", "DATABASE_DIRECT_URL", "DATABASE_REPLICA_URL"] as const).map((name) =>
+      findUnverifiedDatabase(name, settings[name]),
+    ),
     ...(SMTP_URL === undefined ? [] : findMailProblems(new URL(SMTP_URL))),
   ];
   return problems.filter((problem) => typeof problem === "string");

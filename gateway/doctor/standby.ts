@@ -2,7 +2,7 @@ import type { Settings } from "../../server/config.js";
 import { describeConnectionFailure } from "../../server/connection-failures.js";
 import type { Db } from "../../server/database/db.js";
 import type { NeedsPrimary } from "../../server/database/reads.js";
-import { openReads } from "../../server/database/standby.js";
+import { markTimeline, openReads } from "../../server/database/standby.js";
 import { redactUrl } from "../cli/failure.js";
 import { type CheckResult, ok, warning } from "./results.js";
 
@@ -15,11 +15,13 @@ export async function checkStandby({ settings }: { settings: Settings }, db: Db)
   const server = `The standby at ${new URL(url).host}`;
   /** Why each read left the standby; undefined for one that did not. */
   const causes: (NeedsPrimary | undefined)[] = [];
+  await markTimeline(db);
   while (causes.length < READS) {
     const { reads, close } = openReads(settings, db, { onRead: (_, cause) => causes.push(cause), onUse() {} });
-    await reads.run((sql) => sql.query("probe", "SELECT", [])).finally(close);
+    await reads.run((sql) => sql.query("probe", "SELECT", []), new AbortController().signal).finally(close);
   }
-  if (causes.includes(undefined)) return ok(`${server} is read: it has what the primary has stored.`);
+  const used = causes.filter((cause) => cause === undefined).length;
+  if (used > 0) return ok(`${server} has what the primary has stored: of ${READS} reads, ${used} ran there.`);
   const cause = causes.find((each) => each?.reason === "failed")?.cause;
   const found = cause
     ? `cannot be used: ${redactUrl(describeConnectionFailure(cause, "DATABASE_REPLICA_URL"), url)}`

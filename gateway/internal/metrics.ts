@@ -68,7 +68,7 @@ function countEvents({ counter }: Kinds) {
   );
   const reads = counter(
     "reads_total",
-    "Reads with DATABASE_REPLICA_URL, by where they ran: standby, or why on the primary (recent, behind, failed, unused)",
+    "Reads with DATABASE_REPLICA_URL, by where they ran: standby, or why on the primary (recent, behind, cancelled, failed, unused)",
     "place",
   );
   const fallbacks = counter("rate_limit_fallbacks_total", "Requests counted in memory because Redis was unavailable");

@@ -57,6 +57,7 @@ export async function dev(options: DevOptions, print: Print): Promise<void> {
           INTERNAL_TOKEN,
           DATABASE_URL: await startDevPostgres(cleanups),
           DATABASE_DIRECT_URL: undefined,
+          DATABASE_REPLICA_URL: undefined,
           DATABASE_PREPARED: true,
         };
     stop.throwIfRequested();

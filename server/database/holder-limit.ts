@@ -81,8 +81,10 @@ export class HolderLimit {
   boundReads(reads: Reads, holderId: string, signal: StopSignal): Reads {
     return {
       run: (work) =>
-        reads.run((sql, arrival) =>
-          work({ query: (...statement) => this.#run(holderId, signal, () => sql.query(...statement)) }, arrival),
+        reads.run(
+          (sql, arrival) =>
+            work({ query: (...statement) => this.#run(holderId, signal, () => sql.query(...statement)) }, arrival),
+          signal,
         ),
     };
   }

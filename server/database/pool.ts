@@ -45,8 +45,8 @@ interface PoolOptions {
   frozenAfterMs: number;
   /** Called when a connection is lost. */
   onError?: ((error: NodeJS.ErrnoException) => void) | undefined;
-  /** Whether only connections to a primary are accepted; true by default. */
-  isPrimary?: boolean;
+  /** Accepts or rejects a new connection. Default: only one to a primary is accepted. */
+  verify?: (client: pg.PoolClient, done: (error?: Error) => void) => void;
 }
 
 /** Opens a pool whose sessions have the service's settings. Throws if DATABASE_URL is not set. */
@@ -56,7 +56,7 @@ export function openPool(settings: DbSettings, options: PoolOptions): Connection
   const pool = new pg.Pool({
     Client: ConnectingClient,
     ...(DATABASE_PREPARED ? withOptions(url, { ...sessionSettings(settings), DateStyle: "ISO" }) : connectionOf(url)),
-    ...((options.isPrimary ?? true) && { verify: verifyConnection(DATABASE_PREPARED ? undefined : DATE_SETTINGS) }),
+    verify: options.verify ?? verifyConnection(DATABASE_PREPARED ? undefined : DATE_SETTINGS),
     application_name: options.name,
     max: options.max,
     connectionTimeoutMillis: settings.DATABASE_CONNECT_TIMEOUT_MS,

@@ -1,4 +1,5 @@
 import type { Sql } from "./db.js";
+import type { StopSignal } from "./failures.js";
 
 // Where reads of the six operations run, on the primary or a standby (standby.ts).
 
@@ -8,17 +9,22 @@ export interface Arrival {
   position: string;
   /** The primary's time: the clock of a standby may be wrong. */
   now: string;
-  /** Mark of the primary's timeline. */
-  mark: string;
+  /** Of the primary's WAL. */
+  timeline: string;
+  /** That of the timeline; null if it has none yet. */
+  mark: string | null;
 }
 
-/** Where a read ran, or why on the primary. `recent`: creates in flight could come before the end of a page. */
-export const READ_PLACES = ["standby", "recent", "behind", "failed", "unused"] as const;
+/**
+ * Where a read ran, or why on the primary. `recent`: creates in flight could come before the end of a page. `cancelled`: only the
+ * statement failed. `unused`: others had found the standby behind or failed.
+ */
+export const READ_PLACES = ["standby", "recent", "behind", "cancelled", "failed", "unused"] as const;
 export type ReadPlace = (typeof READ_PLACES)[number];
 
 /** Thrown by a read on a standby that must run on the primary. */
 export class NeedsPrimary extends Error {
-  readonly reason: Exclude<ReadPlace, "standby" | "unused">;
+  readonly reason: Exclude<ReadPlace, "standby">;
 
   constructor(reason: NeedsPrimary["reason"], cause?: unknown) {
     super(`the read needs the primary: ${reason}`, { cause });
@@ -31,7 +37,8 @@ export type Read<Result> = (sql: Sql, arrival?: Arrival) => Promise<Result>;
 
 /** Runs reads of one resource or page each: on a standby, or on the primary. */
 export interface Reads {
-  run<Result>(work: Read<Result>): Promise<Result>;
+  /** After `signal` aborts, nothing is started on the primary. */
+  run<Result>(work: Read<Result>, signal: StopSignal): Promise<Result>;
 }
 
 /** What reads tell the process. */

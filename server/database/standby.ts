@@ -1,8 +1,9 @@
 import { AsyncResource } from "node:async_hooks";
-import { setTimeout as sleep } from "node:timers/promises";
+import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
 import type { Settings } from "../config.js";
 import { type Db, type DbHooks, type Sql, sqlOver } from "./db.js";
+import type { StopSignal } from "./failures.js";
 import { HolderLimit } from "./holder-limit.js";
 import { openPool } from "./pool.js";
 import { type Arrival, NeedsPrimary, type Read, type ReadHooks, type Reads } from "./reads.js";
@@ -13,24 +14,31 @@ import { type Arrival, NeedsPrimary, type Read, type ReadHooks, type Reads } fro
 
 // Flushed, not written: a standby receives only that. On a standby, these functions are errors.
 const ARRIVAL = `
-  SELECT pg_current_wal_flush_lsn()::text AS position, now(), left(pg_walfile_name(pg_current_wal_flush_lsn()), 8) AS timeline`;
+  SELECT pg_current_wal_flush_lsn()::text AS position, now(), timeline, t.mark::text
+  FROM left(pg_walfile_name(pg_current_wal_flush_lsn()), 8) AS timeline LEFT JOIN timelines t ON t.id = timeline`;
 
-// After a failover, a standby may have replayed WAL that the new primary never had, and so a later position than any of its. What
-// the new primary writes first, the mark of its timeline, cannot be on such a standby.
+// After a failover, a standby may have replayed WAL that the new primary never had, and so a later position than any of its. The
+// mark that the new primary writes for its timeline cannot be on such a standby.
 const MARK_TIMELINE = `
-  WITH current AS (SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8) AS id), added AS (
-    INSERT INTO timelines (id) SELECT id FROM current ON CONFLICT DO NOTHING RETURNING mark::text
-  )
-  SELECT mark FROM added UNION ALL SELECT t.mark::text FROM timelines t JOIN current ON t.id = current.id`;
+  INSERT INTO timelines (id) VALUES (left(pg_walfile_name(pg_current_wal_lsn()), 8)) ON CONFLICT DO NOTHING`;
+
+/** Marks the primary's timeline, unless it has a mark. */
+export const markTimeline = (primary: Sql) => primary.query("mark-timeline", MARK_TIMELINE, []);
 
 const REPLAYED = `
-  SELECT pg_is_in_recovery() AS "isStandby", coalesce(pg_last_wal_replay_lsn() >= $1::pg_lsn
-    AND (SELECT t.mark FROM timelines t ORDER BY t.id DESC LIMIT 1) = $2::uuid, false) AS "isReplayed"`;
+  SELECT pg_is_in_recovery() AS "isStandby", pg_last_wal_replay_lsn() >= $1::pg_lsn
+    AND EXISTS (SELECT FROM timelines t WHERE t.id = $2::text AND t.mark = $3::uuid) AS "isReplayed"`;
 
-/** Pauses before a read asks again whether its position has been replayed. */
-const PAUSES_MS = [0, 1, 3];
+// A database that was restored from a dump has the marks of the old one, but another of these.
+const IDENTITY = `
+  SELECT system_identifier::text || '/' || oid::text AS identity, current_setting('synchronous_commit') AS "commit"
+  FROM pg_control_system(), pg_database WHERE datname = current_database()`;
+
+/** How long a read waits for a position to be replayed. */
+const MAX_WAIT_MS = 5;
 const PROBE: Statement = ["probe", "SELECT", []];
-const PROBE_PAUSE_MS = 250;
+const MIN_PROBE_PAUSE_MS = 250;
+const MAX_PROBE_PAUSE_MS = 5_000;
 /** Failed probes until it is reported that the standby is not used: less is no news. */
 const REPORTED_PROBES = 4;
 
@@ -38,7 +46,7 @@ interface Options extends ReadHooks {
   /** The primary, for positions. */
   primary: Sql;
   /** The primary, for the reads that it takes over, of which it runs few at a time. */
-  takeover: Sql;
+  takeover: (signal: StopSignal) => Sql;
   pool: pg.Pool;
   /** Prepared SQL on a connection of the pool. */
   sqlOn: (client: pg.PoolClient) => Sql;
@@ -51,9 +59,8 @@ class StandbyReads implements Reads {
   readonly #options: Options;
   /** Its own statements belong to no request, and so to the trace of none. */
   readonly #context = new AsyncResource("StandbyReads");
-  /** By timeline. */
-  readonly #marks = new Map<string, string>();
-  #arrival: Promise<Arrival> | undefined;
+  #current: Promise<Arrival> | undefined;
+  #next: Promise<Arrival> | undefined;
   #isUsed = true;
   #isStopped = false;
 
@@ -66,82 +73,78 @@ class StandbyReads implements Reads {
     this.#isStopped = true;
   }
 
-  async run<Result>(work: Read<Result>): Promise<Result> {
+  async run<Result>(work: Read<Result>, signal: StopSignal): Promise<Result> {
     const { takeover, onRead } = this.#options;
     let cause: NeedsPrimary | undefined;
     if (this.#isUsed) {
+      const arrival = await this.#arrive();
       try {
-        const arrival = await this.#arrive();
         const result = await work({ query: (...statement) => this.#query(arrival, statement) }, arrival);
         onRead("standby");
         return result;
       } catch (error) {
         if (!(error instanceof NeedsPrimary)) throw error;
         cause = error;
-        if (cause.reason !== "recent") this.#cease();
+        if (cause.reason === "failed" || cause.reason === "behind") this.#cease();
       }
     }
     onRead(cause?.reason ?? "unused", cause);
-    return work(takeover);
+    return work(takeover(signal));
   }
 
-  /** One query for all reads that arrive in this turn of the event loop. */
+  /** One query for all reads that arrive while another is in flight, or in one turn of the event loop. */
   #arrive(): Promise<Arrival> {
-    const begin = () =>
-      new Promise<Arrival>((resolve, reject) => {
-        setImmediate(() => {
-          this.#arrival = undefined;
-          this.#readArrival().then(resolve, (error) => reject(new NeedsPrimary("failed", error)));
-        });
-      });
-    this.#arrival ??= this.#context.runInAsyncScope(begin);
-    return this.#arrival;
+    this.#next ??= this.#context.runInAsyncScope(async () => {
+      await Promise.allSettled([this.#current, setImmediate()]);
+      this.#next = undefined;
+      this.#current = this.#readArrival();
+      return this.#current;
+    });
+    return this.#next;
   }
 
   async #readArrival(): Promise<Arrival> {
-    const { primary } = this.#options;
-    const [row] = await primary.query<Omit<Arrival, "mark"> & { timeline: string }>("arrival", ARRIVAL, []);
-    if (!row) throw new Error("the primary has no position");
-    const { timeline, ...at } = row;
-    const known = this.#marks.get(timeline);
-    const mark = known ?? (await primary.query<{ mark: string }>("mark-timeline", MARK_TIMELINE, []))[0]?.mark;
-    // Another process has just marked it.
-    if (mark === undefined) return this.#readArrival();
-    this.#marks.set(timeline, mark);
-    return { ...at, mark };
+    const [arrival] = await this.#options.primary.query<Arrival>("arrival", ARRIVAL, []);
+    if (!arrival) throw new Error("the primary has no position");
+    return arrival;
   }
 
   /** Runs a statement on a standby that has replayed the position. Throws NeedsPrimary. */
   async #query<Row extends object>(arrival: Arrival, statement: Statement): Promise<Row[]> {
-    for (const pauseMs of PAUSES_MS) {
-      if (pauseMs > 0) await sleep(pauseMs);
-      const rows = await this.#tryQuery<Row>(arrival, statement);
-      if (rows) return rows;
+    if (!this.#isUsed && statement !== PROBE) throw new NeedsPrimary("unused");
+    if (arrival.mark === null) throw new NeedsPrimary("failed", new Error("the timeline has no mark yet"));
+    let rows = await this.#tryQuery<Row>(arrival, statement);
+    for (const until = performance.now() + MAX_WAIT_MS; !rows && performance.now() < until; ) {
+      await sleep(1);
+      if (await this.#tryQuery(arrival, PROBE)) rows = await this.#tryQuery<Row>(arrival, statement);
     }
-    throw new NeedsPrimary("behind");
+    if (!rows) throw new NeedsPrimary("behind");
+    return rows;
   }
 
   /**
    * Sends a check and the statement together on one connection: the statement's snapshot is taken after the check. Returns
    * undefined if the position has not been replayed.
    */
-  async #tryQuery<Row extends object>({ position, mark }: Arrival, statement: Statement): Promise<Row[] | undefined> {
+  async #tryQuery<Row extends object>(arrival: Arrival, statement: Statement): Promise<Row[] | undefined> {
     const { pool, sqlOn } = this.#options;
-    try {
-      const client = await pool.connect();
-      const sql = sqlOn(client);
-      const replayed = sql.query<{ isStandby: boolean; isReplayed: boolean }>("replayed", REPLAYED, [position, mark]);
-      const results = [replayed, sql.query<Row>(...statement)] as const;
-      const [check] = await Promise.allSettled(results);
-      const isPromoted = check.status === "fulfilled" && !check.value[0]?.isStandby;
-      // A new connection may lead to a standby again.
-      client.release(isPromoted);
-      if (isPromoted) throw new Error("the server is no standby");
-      const [[state], rows] = await Promise.all(results);
-      return state?.isReplayed ? rows : undefined;
-    } catch (error) {
+    const client = await pool.connect().catch((error) => {
       throw new NeedsPrimary("failed", error);
-    }
+    });
+    const sql = sqlOn(client);
+    const { position, timeline, mark } = arrival;
+    const [check, rows] = await Promise.allSettled([
+      sql.query<{ isStandby: boolean; isReplayed: boolean }>("replayed", REPLAYED, [position, timeline, mark]),
+      sql.query<Row>(...statement),
+    ]);
+    const state = check.status === "fulfilled" ? check.value[0] : undefined;
+    // A new connection may lead to a standby again.
+    client.release(state?.isStandby === false);
+    if (check.status === "rejected") throw new NeedsPrimary("failed", check.reason);
+    if (!state?.isStandby) throw new NeedsPrimary("failed", new Error("the server is no standby"));
+    if (!state.isReplayed) return undefined;
+    if (rows.status === "rejected") throw new NeedsPrimary("cancelled", rows.reason);
+    return rows.value;
   }
 
   /** Uses the primary until a probe finds that the standby answers and keeps up. */
@@ -152,26 +155,31 @@ class StandbyReads implements Reads {
   }
 
   async #probe(): Promise<void> {
-    for (let failed = 0; !this.#isStopped; ) {
+    const { primary, onUse } = this.#options;
+    for (let failed = 0, pauseMs = MIN_PROBE_PAUSE_MS; !this.#isStopped; ) {
       try {
-        await this.#query(await this.#arrive(), PROBE);
+        const arrival = await this.#arrive();
+        if (arrival.mark === null) await markTimeline(primary);
+        await this.#query(arrival.mark === null ? await this.#arrive() : arrival, PROBE);
         this.#isUsed = true;
-        if (failed >= REPORTED_PROBES) this.#options.onUse(true);
+        if (failed >= REPORTED_PROBES) onUse(true);
         return;
       } catch (error) {
         failed++;
-        // A restored database may have others.
-        this.#marks.clear();
-        if (failed === REPORTED_PROBES) this.#options.onUse(false, error);
+        if (failed === REPORTED_PROBES) onUse(false, error);
       }
-      await sleep(PROBE_PAUSE_MS, undefined, { ref: false });
+      await sleep(pauseMs, undefined, { ref: false });
+      pauseMs = Math.min(1.5 * pauseMs, MAX_PROBE_PAUSE_MS);
     }
   }
 }
 
-/** A standby that has not answered for this long is lost. Statements seldom take as long. */
+/** Milliseconds that a statement may run on the standby. The rest of a request's time is for the primary. */
+const STATEMENT_MS = 700;
+/** Milliseconds after which a standby that does not answer is lost. */
 const ANSWER_MS = 1_000;
-const NOT_OF_A_REQUEST = new AbortController().signal;
+
+const BUSY = "Too many reads are in progress. Retry this one.";
 
 /** Opens the standby of DATABASE_REPLICA_URL. Without one, reads run on the primary. */
 export function openReads(
@@ -179,25 +187,25 @@ export function openReads(
   db: Db,
   hooks: DbHooks & ReadHooks,
 ): { reads: Reads; close(): Promise<void> } {
-  const { DATABASE_REPLICA_URL: url, DATABASE_POOL_SIZE, DATABASE_CONNECT_TIMEOUT_MS } = settings;
+  const { DATABASE_REPLICA_URL: url, DATABASE_POOL_SIZE: size, DATABASE_CONNECTIONS_PER_HOLDER: share } = settings;
   if (url === undefined) return { reads: { run: (work) => work(db) }, close: async () => {} };
+  const verify = sameDatabaseAs(db);
   const { pool, end } = openPool(
-    { ...settings, DATABASE_URL: url, DATABASE_CONNECT_TIMEOUT_MS: ANSWER_MS },
     {
-      name: "guest-forms reads",
-      max: DATABASE_POOL_SIZE,
-      frozenAfterMs: ANSWER_MS,
-      onError: hooks.onError,
-      isPrimary: false,
+      ...settings,
+      DATABASE_URL: url,
+      DATABASE_CONNECT_TIMEOUT_MS: ANSWER_MS,
+      DATABASE_STATEMENT_TIMEOUT_MS: Math.min(settings.DATABASE_STATEMENT_TIMEOUT_MS, STATEMENT_MS),
     },
+    { name: "guest-forms reads", max: size, frozenAfterMs: ANSWER_MS, onError: hooks.onError, verify },
   );
-  // Creates need the other connections to the primary.
-  const takeover = new HolderLimit(Math.ceil(DATABASE_POOL_SIZE / 2), DATABASE_CONNECT_TIMEOUT_MS);
+  // The others are for creates.
+  const takeover = new HolderLimit(Math.max(size - share, 1), settings.DATABASE_CONNECT_TIMEOUT_MS, BUSY);
   const reads = new StandbyReads({
     ...hooks,
     pool,
     primary: db,
-    takeover: takeover.bound(db, "reads", NOT_OF_A_REQUEST),
+    takeover: (signal) => takeover.bound(db, "reads", signal),
     sqlOn: (client) => sqlOver(client, { prepared: true, observe: hooks.observe }),
   });
   return {
@@ -206,5 +214,19 @@ export function openReads(
       reads.stop();
       return end();
     },
+  };
+}
+
+/** Rejects a new connection to the standby of another database, and any if the primary acknowledges what it has not flushed. */
+function sameDatabaseAs(db: Db) {
+  const readIdentity = async (server: { query<Row>(text: string): Promise<{ rows: Row[] }> }) =>
+    (await server.query<{ identity: string; commit: string }>(IDENTITY)).rows[0];
+  return (client: pg.PoolClient, done: (error?: Error) => void) => {
+    const compare = async () => {
+      const [primary, standby] = await Promise.all([readIdentity(db.pool), readIdentity(client)]);
+      if (primary?.commit === "off") throw new Error("synchronous_commit is off on the primary");
+      if (!primary || primary.identity !== standby?.identity) throw new Error("it is no standby of this database");
+    };
+    compare().then(() => done(), done);
   };
 }

@@ -26,7 +26,7 @@ const GET = `
 
 export async function getForm({ ctx, input }: Call<typeof getInput, ScopedContext>): Promise<FormV1> {
   const { reads, settings } = ctx.services;
-  const [row] = await reads.run((sql) => sql.query<FormRow>("form", GET, [ctx.principal.userId, input.id]));
+  const [row] = await reads.run((sql) => sql.query<FormRow>("form", GET, [ctx.principal.userId, input.id]), ctx.signal);
   if (!row) throw notFound("form");
   return projectForm(row, settings);
 }
@@ -37,20 +37,22 @@ export function listForms({ ctx, input }: Call<typeof listInput, ScopedContext>)
   const { listingId } = input;
   const filters = filtersOf(input);
   const scope = { userId: principal.userId, settleSeconds: settings.LIST_SETTLE_SECONDS, listingId };
-  return reads.run((sql, arrival) =>
-    readPage(ctx, input, {
-      identity: { list: "forms", listingId, filters: Object.keys(filters).length > 0 ? filters : undefined },
-      order: "oldest first",
-      read: (page) => selectOldestForms(sql, page, { ...scope, primaryNow: arrival?.now }, filters),
-      project: (row) => projectForm(row, settings),
-      waitForEarlierRows: async ({ mayHavePredecessors }) => {
-        if (!mayHavePredecessors) return false;
-        // A standby does not show the creates in flight.
-        if (arrival) throw new NeedsPrimary("recent");
-        await inFlightCreates.wait(signal);
-        return true;
-      },
-    }),
+  return reads.run(
+    (sql, arrival) =>
+      readPage(ctx, input, {
+        identity: { list: "forms", listingId, filters: Object.keys(filters).length > 0 ? filters : undefined },
+        order: "oldest first",
+        read: (page) => selectOldestForms(sql, page, { ...scope, primaryNow: arrival?.now }, filters),
+        project: (row) => projectForm(row, settings),
+        waitForEarlierRows: async ({ mayHavePredecessors }) => {
+          if (!mayHavePredecessors) return false;
+          // A standby does not show the creates in flight.
+          if (arrival) throw new NeedsPrimary("recent");
+          await inFlightCreates.wait(signal);
+          return true;
+        },
+      }),
+    signal,
   );
 }
 

@@ -25,7 +25,7 @@ const GET = `
 
 export async function getListing({ ctx, input }: Call<typeof schema.getInput, ScopedContext>): Promise<Listing> {
   const values = [ctx.principal.userId, input.id];
-  const [row] = await ctx.services.reads.run((sql) => sql.query<Listing>("listing", GET, values));
+  const [row] = await ctx.services.reads.run((sql) => sql.query<Listing>("listing", GET, values), ctx.signal);
   if (!row) throw notFound("listing");
   return row;
 }
@@ -45,13 +45,15 @@ const LIST = `
   ORDER BY page.listing_created_at, page.listing_id`;
 
 export function listListings({ ctx, input }: Call<typeof schema.listInput, ScopedContext>): Promise<Page<Listing>> {
-  return ctx.services.reads.run((sql) =>
-    readPage(ctx, input, {
-      identity: { list: "listings" },
-      order: "oldest first",
-      read: (page) => sql.query<Listing>("listings", LIST, [ctx.principal.userId, ...page]),
-      project: (row) => row,
-    }),
+  return ctx.services.reads.run(
+    (sql) =>
+      readPage(ctx, input, {
+        identity: { list: "listings" },
+        order: "oldest first",
+        read: (page) => sql.query<Listing>("listings", LIST, [ctx.principal.userId, ...page]),
+        project: (row) => row,
+      }),
+    ctx.signal,
   );
 }
 

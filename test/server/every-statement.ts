@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
 import { expect, vi } from "vitest";
-import { checkStandby } from "../../gateway/doctor/standby.js";
 import type { Services } from "../../server/access/context.js";
 import { OperatorSessions } from "../../server/access/operator-sessions.js";
 import { countUntranslatedListings } from "../../server/emails/languages.js";
@@ -18,6 +17,7 @@ import { asOperator, asUser, catchErrorCode, makeKey, openTestServices, TEST_SEC
 import { deliveryQueue, emailQueue, setState } from "../support/outbox-queue.js";
 import { runSql } from "../support/run-sql.js";
 import { fixedStay, uniqueStay } from "../support/stays.js";
+import { readFromStandby } from "./standby-statements.js";
 
 /** Whose forms and listings are used. */
 export interface Users {
@@ -209,7 +209,7 @@ export async function runBackgroundWork(services: Services, { userId, listingIds
   for (let count = 0; count < 8; count++) {
     await forms.create(uniqueStay(listingId, { guestEmail: "guest@example.com" }));
   }
-  await checkStandby({ settings: { ...services.settings, DATABASE_REPLICA_URL: db.url } }, db);
+  await readFromStandby(services);
   // The last forms are recent, so their pages wait for creates in flight.
   await readAllPages(1, (page) => forms.list({ ...page, listingId }));
   const queue = emailQueue(services, "worker");

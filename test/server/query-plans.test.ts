@@ -112,8 +112,8 @@ const ALLOWED = [
   "claim-deliveries: webhook_deliveries_due_idx",
   "find-pending-endpoints: webhook_deliveries_due_idx",
   // Has a row for each failover.
-  "mark-timeline: Seq Scan on timelines",
-  "replayed: timelines_pkey",
+  "arrival: Seq Scan on timelines",
+  "replayed: Seq Scan on timelines",
   // Read all endpoints, and what waits for them.
   "delivery-figures: Seq Scan on webhook_endpoints",
 ];

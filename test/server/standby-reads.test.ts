@@ -17,6 +17,10 @@ import { addStandby, isCaughtUp } from "../support/standby.js";
 const POOL_SIZE = 8;
 /** Within this time, reads leave a standby that does not answer. */
 const MAX_ANSWER_MS = 1_000;
+const PROBES_MS = 1_500;
+
+const LOCKED_LISTINGS =
+  "SELECT FROM pg_locks WHERE relation = 'listings'::regclass AND mode = 'AccessExclusiveLock' AND granted";
 
 const primary = await PostgresCluster.create();
 afterFile(() => primary.remove());
@@ -74,6 +78,9 @@ async function openReader(
     },
     /** Waits until reads run on the standby. */
     waitUntilUsed: () => expect.poll(async () => (await readOld())[1], { interval: 5 }).toEqual(["standby"]),
+    /** Waits until these reads run on the standby: on a busy machine it may be some milliseconds behind. Expects their result. */
+    expectOnStandby: (work: () => Promise<unknown>, result: unknown) =>
+      expect.poll(() => locate(work), { interval: 5 }).toEqual([result, ["standby"]]),
     waitForReplay: () => expect.poll(() => isCaughtUp(primary, replica), { interval: 5 }).toBe(true),
   };
 }
@@ -83,22 +90,18 @@ const pauseReplay = () => runSql(shared.standby.url, "SELECT pg_wal_replay_pause
 const resumeReplay = () => runSql(shared.standby.url, "SELECT pg_wal_replay_resume()");
 
 test("what was acknowledged is read from the standby, by another process", async () => {
-  const { forms, listings, locate, waitUntilUsed, waitForReplay } = shared;
-  await waitUntilUsed();
+  const { forms, listings, expectOnStandby } = shared;
   const form = await owner.addForm();
-  await waitForReplay();
-  expect(await locate(() => forms.get({ id: form.id }))).toEqual([form, ["standby"]]);
-  expect(await locate(() => listings.get({ id: owner.listingId }))).toMatchObject([{}, ["standby"]]);
-  expect(await locate(() => listings.list({}))).toMatchObject([{ items: [{ id: owner.listingId }] }, ["standby"]]);
-  expect(await locate(() => forms.list({}))).toMatchObject([{ items: [old, form] }, ["standby"]]);
-  expect(await locate(() => catchErrorCode(forms.get({ id: crypto.randomUUID() })))).toEqual([
-    "RESOURCE_NOT_FOUND",
-    ["standby"],
-  ]);
+  const listing = expect.objectContaining({ id: owner.listingId });
+  await expectOnStandby(() => forms.get({ id: form.id }), form);
+  await expectOnStandby(() => listings.get({ id: owner.listingId }), listing);
+  await expectOnStandby(() => listings.list({}), { items: [listing], nextCursor: null });
+  await expectOnStandby(() => forms.list({}), { items: [old, form], nextCursor: null });
+  await expectOnStandby(() => catchErrorCode(forms.get({ id: crypto.randomUUID() })), "RESOURCE_NOT_FOUND");
 });
 
 test("what a standby has not replayed is read from the primary: creates, updates, roles; and it is used again once it has", async () => {
-  const { services, forms, locate, waitUntilUsed, warnings } = shared;
+  const { services, forms, locate, waitUntilUsed, expectOnStandby, warnings } = shared;
   const { id: colleague } = await makeUser(writer);
   await setRole(writer, owner.listingId, colleague, "WRITER");
   const theirs = asUser(services, colleague).forms;
@@ -116,12 +119,12 @@ test("what a standby has not replayed is read from the primary: creates, updates
   await expect.poll(() => warnings).toEqual([expect.stringMatching(/^reads use the primary/)]);
   await resumeReplay();
   await waitUntilUsed();
-  expect(await locate(() => theirs.list({}))).toMatchObject([{ items: [] }, ["standby"]]);
+  await expectOnStandby(() => theirs.list({}), { items: [], nextCursor: null });
   expect(warnings.at(-1)).toBe("reads use the standby again");
 });
 
 test("a page that would skip a create in flight is read from the primary, once the create has ended", async () => {
-  const { services, places, locate, waitUntilUsed, waitForReplay } = shared;
+  const { services, places, locate, expectOnStandby } = shared;
   const [first, second] = [await makeListingOwner(writer), await makeListingOwner(writer)];
   const reader = await makeUser(writer);
   for (const { listingId } of [first, second]) await setRole(writer, listingId, reader.id, "WRITER");
@@ -130,10 +133,8 @@ test("a page that would skip a create in flight is read from the primary, once t
   const inFlight = first.addForm();
   await waitForBlocked(writer, 1);
   const [next, last] = [await second.addForm(), await second.addForm()];
-  await waitUntilUsed();
-  await waitForReplay();
   // Without a cursor, nothing can be skipped.
-  expect(await locate(() => forms.list({}))).toMatchObject([{ items: [next, last] }, ["standby"]]);
+  await expectOnStandby(() => forms.list({}), { items: [next, last], nextCursor: null });
   const page = locate(() => forms.list({ limit: 1 }));
   await expect.poll(() => places).toEqual(["recent"]);
   await lock.commit();
@@ -152,15 +153,41 @@ test("reads on a standby that is killed run on the primary without an error, and
 });
 
 test("reads on a standby that is frozen run on the primary about a second later, and others at once", async () => {
-  const { standby, waitUntilUsed, readSomewhere } = await openReader();
+  const { standby, forms, waitUntilUsed, readSomewhere, locate } = await openReader();
   await waitUntilUsed();
   standby.freeze();
   const began = performance.now();
-  expect(await readSomewhere()).toBe("failed");
-  expect(performance.now() - began).toBeLessThan(MAX_ANSWER_MS + 500);
+  // More of one key holder than may run at a time.
+  const [read, where] = await locate(() => Promise.all(Array.from({ length: 30 }, () => forms.get({ id: old.id }))));
+  expect(performance.now() - began).toBeLessThan(MAX_ANSWER_MS + 1_000);
+  expect(read).toEqual(Array(30).fill(old));
+  expect(new Set(where)).toEqual(new Set(["failed", "unused"]));
   for (let n = 0; n < 5; n++) expect(await readSomewhere()).toBe("unused");
   standby.unfreeze();
   await waitUntilUsed();
+});
+
+test("a statement that takes too long on the standby runs on the primary, and others still on the standby", async () => {
+  const { places, listings, locate, expectOnStandby, forms } = shared;
+  await expectOnStandby(() => forms.get({ id: old.id }), old);
+  const lock = await holdLock(writer, "LOCK TABLE listings IN ACCESS EXCLUSIVE MODE");
+  await expect.poll(() => runSql(shared.standby.url, LOCKED_LISTINGS)).toHaveLength(1);
+  const reading = locate(() => listings.get({ id: owner.listingId }));
+  await expect.poll(() => places).toEqual(["cancelled"]);
+  await lock.commit();
+  expect((await reading)[0].id).toBe(owner.listingId);
+  await expectOnStandby(() => forms.get({ id: old.id }), old);
+});
+
+test("a database of the same server, restored from a dump, is not read from the standby of the old one", async () => {
+  const restored = new URL("/restored", primary.url).href;
+  await runSql(primary.url, "CREATE DATABASE restored");
+  await migrate(restored);
+  await openTestServices({ DATABASE_URL: restored });
+  const marks = await runSql<{ id: string; mark: string }>(primary.url, "SELECT * FROM timelines");
+  for (const { id, mark } of marks) await runSql(restored, "INSERT INTO timelines VALUES ($1, $2)", [id, mark]);
+  const { locate, forms } = await openReader({}, { standby: shared.standby, url: restored });
+  expect(await locate(() => catchErrorCode(forms.get({ id: old.id })))).toEqual(["RESOURCE_NOT_FOUND", ["failed"]]);
 });
 
 test("reads that are cancelled or disconnected on the standby run on the primary without an error", async () => {
@@ -198,8 +225,13 @@ test("a standby that has replayed what the new primary never had is not read, al
   await runSql(behind.url, "SELECT pg_promote()");
   const { services, places } = await openReader({}, { standby: ahead, url: behind.url });
   const { forms } = asUser(services, host.userId);
-  for (let n = 0; n < 20; n++) expect(await catchErrorCode(forms.get({ id: lost.id }))).toBe("RESOURCE_NOT_FOUND");
-  expect(new Set(places)).toEqual(new Set(["behind", "unused"]));
+  const readLost = () => catchErrorCode(forms.get({ id: lost.id }));
+  expect(await readLost()).toBe("RESOURCE_NOT_FOUND");
+  await expect.poll(() => runSql(behind.url, "SELECT id FROM timelines")).toContainEqual({ id: "00000002" });
+  // Long enough for several probes.
+  for (const until = performance.now() + PROBES_MS; performance.now() < until; )
+    expect(await readLost()).toBe("RESOURCE_NOT_FOUND");
+  expect(places).not.toContain("standby");
   expect(await isCaughtUp(behind, ahead)).toBe(true);
   expect(await runSql(ahead.url, "SELECT id FROM forms")).toEqual([{ id: lost.id }]);
 });
@@ -216,8 +248,8 @@ test("while the primary cannot be written, and so not marked, it is read", async
   await waitUntilUsed();
 });
 
-test("the primary runs at most half of its connections' worth of the reads that it takes over, so that others remain", async () => {
-  const { standby, services } = await openReader({ DATABASE_CONNECTIONS_PER_HOLDER: `${POOL_SIZE}` });
+test("of the reads that the primary takes over, so few run at a time that others have connections", async () => {
+  const { standby, services } = await openReader({ DATABASE_CONNECTIONS_PER_HOLDER: `${POOL_SIZE / 2}` });
   await standby.stop("SIGKILL");
   const lock = await holdLock(writer, "LOCK TABLE listings IN ACCESS EXCLUSIVE MODE");
   const { listings } = asUser(services, owner.userId);

@@ -19,8 +19,9 @@ SELECT f.id AS "id", f.listing_id AS "listingId", f.public_id AS "publicId", f.e
 SELECT l.id AS "id", l.public_id AS "publicId", l.external_id AS "externalId", l.title AS "title", l.address AS "address", l.city AS "city", l.country AS "country", l.zip_code AS "zipCode", l.district AS "district", l.timezone AS "timezone", l.active AS "active", l.max_people_in_listing AS "maxPeopleInListing", l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets", l.created_at AS "createdAt", l.language AS "language" FROM listings l WHERE l.id = $1::uuid
 
 -- arrival
--- reads: nothing
-SELECT pg_current_wal_flush_lsn()::text AS position, now(), left(pg_walfile_name(pg_current_wal_flush_lsn()), 8) AS timeline
+-- reads: timelines whole
+SELECT pg_current_wal_flush_lsn()::text AS position, now(), timeline, t.mark::text
+FROM left(pg_walfile_name(pg_current_wal_flush_lsn()), 8) AS timeline LEFT JOIN timelines t ON t.id = timeline
 
 -- audit
 -- reads: nothing
@@ -1297,11 +1298,8 @@ n.last_error AS "lastError", n.heartbeat_at AS "lastAttemptAt", n.next_attempt_a
 CASE WHEN n.state IN ('sent', 'bounced') THEN n.ended_at END AS "sentAt", n.message_id AS "messageId", n.reply
 
 -- mark-timeline
--- reads: timelines whole
-WITH current AS (SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8) AS id), added AS (
-  INSERT INTO timelines (id) SELECT id FROM current ON CONFLICT DO NOTHING RETURNING mark::text
-)
-SELECT mark FROM added UNION ALL SELECT t.mark::text FROM timelines t JOIN current ON t.id = current.id
+-- reads: nothing
+INSERT INTO timelines (id) VALUES (left(pg_walfile_name(pg_current_wal_lsn()), 8)) ON CONFLICT DO NOTHING
 
 -- members-of-listing
 -- reads: listings by index, memberships by index, users by index
@@ -1892,9 +1890,9 @@ WHERE id = $1::uuid
 RETURNING id, expires_at AS "expiresAt"
 
 -- replayed
--- reads: timelines by index
-SELECT pg_is_in_recovery() AS "isStandby", coalesce(pg_last_wal_replay_lsn() >= $1::pg_lsn
-  AND (SELECT t.mark FROM timelines t ORDER BY t.id DESC LIMIT 1) = $2::uuid, false) AS "isReplayed"
+-- reads: timelines whole
+SELECT pg_is_in_recovery() AS "isStandby", pg_last_wal_replay_lsn() >= $1::pg_lsn
+  AND EXISTS (SELECT FROM timelines t WHERE t.id = $2::text AND t.mark = $3::uuid) AS "isReplayed"
 
 -- retry-email
 -- reads: emails by index, forms by index
