@@ -44,7 +44,9 @@ export async function openServices(
     return {
       services: { db, reads, keyring, settings, holderLimit, inFlightCreates },
       async close() {
-        await Promise.all([close(), db.close()]);
+        // First: a connection to the standby that is being opened asks the primary.
+        await close();
+        await db.close();
       },
     };
   } catch (error) {

@@ -38,7 +38,7 @@ const IDENTITY = `
 const MAX_WAIT_MS = 5;
 const PROBE: Statement = ["probe", "SELECT", []];
 const MIN_PROBE_PAUSE_MS = 250;
-const MAX_PROBE_PAUSE_MS = 5_000;
+const MAX_PROBE_PAUSE_MS = 2_000;
 /** Failed probes until it is reported that the standby is not used: less is no news. */
 const REPORTED_PROBES = 4;
 

@@ -105,7 +105,7 @@ test("every read is one that the primary could have answered, and cursors never 
   let isOver = false;
   const injectFaults = async () => {
     for (let n = 0; !isOver; n++) {
-      await sleep(Math.random() * 2_000);
+      await sleep(500 + Math.random() * 3_000);
       await FAULTS[faults[n % faults.length] ?? ""]?.(() => sleep(Math.random() * 1_500));
     }
   };
