@@ -75,6 +75,10 @@ const linesOf = (script: string): string[] =>
 /** Commands of the page that CI cannot run, by how they start. */
 export const NEVER_RUN = [
   {
+    start: "apt-get",
+    reason: "would change the machine; .ci/suite installs the same packages",
+  },
+  {
     start: "docker compose",
     reason: "needs a container engine that can download images; test/deploy/containers.test.ts checks compose.yaml",
   },
