@@ -21,7 +21,9 @@ export class Daemon {
     afterFile(() => this.kill());
   }
 
+  /** Does nothing if it is running. */
   start(): void {
+    if (this.#isRunning) return;
     const [program = "", ...args] = [...AS_POSTGRES, ...this.#command];
     // Not a pipe: servers that it starts keep the log open after its end.
     const log = openSync(this.#logFile, "a");
@@ -33,7 +35,7 @@ export class Daemon {
     });
   }
 
-  /** Sends a signal to all processes of its group. Does nothing if it is not running. */
+  /** Signals all processes of its group. Does nothing if it is not running. */
   signal(name: NodeJS.Signals): void {
     if (this.#child?.pid && this.#isRunning) process.kill(-this.#child.pid, name);
   }

@@ -19,7 +19,6 @@ const DISK_SIZE = "1500m";
 /** What `GET /patroni` returns, in part. */
 export interface NodeStatus {
   role: string;
-  state: string;
   postmaster_start_time?: string;
   replication?: { application_name: string; state: string; sync_state: string }[];
 }
@@ -87,7 +86,7 @@ export class PatroniNode {
         const own = line.startsWith("ETCD_INITIAL_CLUSTER=") ? line : this.#replaceOwn(line);
         return replaceAddresses(own, nodes).replace("/var/lib/etcd/guest-forms", join(this.postgres.folder, "etcd"));
       });
-    this.#etcd ??= new Daemon(["env", ...lines, commandPath("etcd")], {}, join(this.postgres.folder, "etcd"));
+    this.#etcd = new Daemon(["env", ...lines, commandPath("etcd")], {}, join(this.postgres.folder, "etcd"));
     this.#etcd.start();
   }
 
@@ -142,20 +141,15 @@ export class PatroniNode {
     return join(this.postgres.folder, "config.yml");
   }
 
-  /** Starts Patroni again, and etcd if it was killed. */
-  restart(nodes: PatroniNode[]): void {
-    if (!this.#etcd) throw new Error("It was never started.");
-    if (this.#isEtcdDown) this.startEtcd(nodes);
-    this.#isEtcdDown = false;
-    this.#patroni?.start();
-  }
-
-  #isEtcdDown = false;
-
   /** Kills Patroni and Postgres, and with `etcd` also this, as if the machine had failed. */
   async crash({ etcd = false } = {}): Promise<void> {
-    this.#isEtcdDown = etcd;
-    await Promise.all([this.#patroni?.kill(), ...(etcd ? [this.#etcd?.kill()] : []), this.postgres.kill()]);
+    await Promise.all([this.#patroni?.kill(), etcd && this.#etcd?.kill(), this.postgres.kill()]);
+  }
+
+  /** Starts again what `crash` has killed. Patroni starts Postgres. */
+  restart(): void {
+    this.#etcd?.start();
+    this.#patroni?.start();
   }
 
   /** Suspends Patroni and Postgres until the returned function is called. */
