@@ -141,12 +141,17 @@ export class PatroniNode {
     return join(this.postgres.folder, "config.yml");
   }
 
-  /** Kills Patroni and Postgres, and with `etcd` also this, as if the machine had failed. */
-  async crash({ etcd = false } = {}): Promise<void> {
-    await Promise.all([this.#patroni?.kill(), etcd && this.#etcd?.kill(), this.postgres.kill()]);
+  /** Kills Patroni and Postgres. */
+  async crash(): Promise<void> {
+    await Promise.all([this.#patroni?.kill(), this.postgres.kill()]);
   }
 
-  /** Starts again what `crash` has killed. Patroni starts Postgres. */
+  /** Kills its member of etcd. */
+  async crashEtcd(): Promise<void> {
+    await this.#etcd?.kill();
+  }
+
+  /** Starts again what was killed. Patroni starts Postgres. */
   restart(): void {
     this.#etcd?.start();
     this.#patroni?.start();

@@ -100,7 +100,7 @@ it("if the machine of the leader fails, and etcd with it, another node serves wi
   repeat("machine killed", () =>
     failOver(async (leader) => {
       const failedAt = performance.now();
-      await leader.crash({ etcd: true });
+      await Promise.all([leader.crashEtcd(), leader.crash()]);
       return { failedAt, repair: () => leader.restart() };
     }),
   ));
@@ -163,6 +163,39 @@ it("if the synchronous standby hangs, writes succeed again within the TTL and 5 
     return servedAt - failedAt;
   }));
 
+/** Waits until both gateways have answered such a request, sent after this time, with 503. */
+async function waitUntilRejected(kind: "create" | "fetch", since: number): Promise<void> {
+  const rejected = () => traffic.sentBetween(since).filter((sample) => sample.kind === kind && sample.status === 503);
+  await expect.poll(() => new Set(rejected().map(({ gateway }) => gateway)).size).toBe(2);
+}
+
+it("if both standbys hang, nothing is acknowledged until one resumes", async () => {
+  await cluster.waitUntilComplete();
+  const leader = await cluster.leader();
+  const standbys = cluster.nodes.filter((node) => node !== leader);
+  const [resumeOne, resumeOther] = await Promise.all(standbys.map((node) => node.freeze()));
+  try {
+    const from = performance.now();
+    await waitUntilRejected("create", from);
+    expect(traffic.sentBetween(from).filter(({ kind, status }) => kind === "create" && status === 201)).toEqual([]);
+    resumeOne?.();
+    await waitUntilServed(performance.now());
+  } finally {
+    resumeOne?.();
+    resumeOther?.();
+  }
+});
+
+it("if two members of etcd fail, the leader steps down, and requests get 503 until one is back", async () => {
+  await cluster.waitUntilComplete();
+  const [one, other] = cluster.nodes as [PatroniNode, PatroniNode];
+  await Promise.all([one.crashEtcd(), other.crashEtcd()]);
+  await waitUntilRejected("fetch", performance.now());
+  one.restart();
+  await waitUntilServed(performance.now());
+  other.restart();
+});
+
 // Only root can mount a file system that is small enough to be filled.
 const itWithDisk = it.runIf(process.getuid?.() === 0);
 
@@ -170,9 +203,7 @@ const itWithDisk = it.runIf(process.getuid?.() === 0);
 async function fillDisk(leader: PatroniNode): Promise<void> {
   const filledAt = performance.now();
   await leader.fillDisk();
-  const rejected = () =>
-    traffic.sentBetween(filledAt).filter(({ kind, status }) => kind === "create" && status === 503);
-  await expect.poll(() => new Set(rejected().map(({ gateway }) => gateway)).size).toBe(2);
+  await waitUntilRejected("create", filledAt);
   const from = performance.now();
   await sleep(FULL_MS);
   const reads = traffic.sentBetween(from).filter(({ kind }) => ["fetch", "list", "listing"].includes(kind));
