@@ -200,7 +200,7 @@ it("forms are found by the day of their check-in, by their listing and by a user
     const filters = page.getByRole("search").last();
     await filters.getByLabel("Check-in on").fill("2055-06-05");
     await button(filters, "Show").click();
-    const links = page.getByRole("table").getByRole("link", { name: /^[\da-f]{8}$/ });
+    const links = page.getByRole("table").getByRole("link", { name: /^[\da-f]{8}-[\da-f-]{9}$/ });
     await expect.poll(() => links.allTextContents()).toEqual([shortId(onDay?.id ?? "")]);
     await filters.getByLabel(/^Listing/).fill(house.id);
     await filters.getByLabel(/^User/).fill(user.email);

@@ -21,11 +21,7 @@ export const Badge = ({ text }: { text: string }) => (
 
 const idLink =
   (path: string) =>
-  ({ id }: { id: string }) => (
-    <a class="text-nowrap" href={path + id}>
-      {shortId(id)}
-    </a>
-  );
+  ({ id }: { id: string }) => <a href={path + id}>{shortId(id)}</a>;
 
 // Links have the name of what they lead to, or the first characters of its id until that is known.
 
