@@ -148,7 +148,8 @@ test("no statement reads a whole table that grows, except those listed", () => {
 const REASONS = {
   forms_pkey: ["form", "forms", "lock-form", "update-form"],
   forms_public_id_key: ["form-by-public-id", "form-id-of-public-id", "find-form"],
-  forms_listing_idx: ["forms-on-listing", "forms-by-listing", "newest-forms-on-listing", "few-forms"],
+  // A further filter gives it another name.
+  forms_listing: ["forms-on-listing", "forms-by-listing", "newest-forms-on-listing", "few-forms"],
   forms_external_id_idx: ["forms-with-external-id", "newest-forms-with-external-id", "find-form"],
   forms_status_created_at_id_idx: ["forms-with-status", "newest-forms", "newest-forms-in-status"],
   forms_check_in_date_idx: ["forms-checking-in", "newest-forms-on-day", "newest-forms-arriving", "delete-old-forms"],
@@ -199,12 +200,13 @@ const WRITTEN = [
 ];
 
 test("each index of what a create and the outbox write is used by the statements that it is for, and there is no other", async () => {
-  for (const [index, statements] of Object.entries(REASONS))
+  const found = Object.entries(REASONS).map(([name, statements]) => {
+    const index = [...tableOf.keys()].find((each) => each === name || each.startsWith(`${name}_`)) ?? name;
     expect([index, [...usersOf(index)]]).toEqual([index, expect.arrayContaining(statements)]);
+    return index;
+  });
   const existing = [...tableOf].filter(([, table]) => WRITTEN.includes(table));
-  expect(existing.map(([index]) => index).sort()).toEqual(
-    [...Object.keys(REASONS), "emails_pkey", "webhook_deliveries_pkey"].sort(),
-  );
+  expect(existing.map(([index]) => index).sort()).toEqual([...found, "emails_pkey", "webhook_deliveries_pkey"].sort());
 });
 
 test.each([
