@@ -1,7 +1,7 @@
 import type pg from "pg";
 
-// A standby answers reads with old data and does not show the creates in flight on the primary, so lists would skip them. Only the
-// primary is used.
+// A standby answers reads with old data and does not show the creates in flight on the primary, so lists would skip them. What
+// DATABASE_URL leads to must be the primary. Reads from a standby have their own check (standby.ts).
 
 /** A connection reached a standby. */
 export class StandbyReached extends Error {
@@ -27,7 +27,10 @@ export async function assertPrimary(database: Server): Promise<void> {
 export const verifyConnection = (statements?: string) => (client: pg.PoolClient, done: (error?: Error) => void) =>
   void Promise.all([assertPrimary(client), statements && client.query(statements)]).then(() => done(), done);
 
-/** SQL condition of every read of the six operations: on the primary. Always true on a connection that was verified. */
+/**
+ * SQL condition of every read of the six operations: on the primary, unless the read has checked a standby. Always true on a
+ * connection that was verified.
+ */
 export const ON_PRIMARY = "/* on the primary */ true";
 
 /** `pg_current_wal_lsn` is an error (55000) on a standby. In a subquery, it is called once per statement. */

@@ -16,8 +16,8 @@ export interface Arrival {
 }
 
 /**
- * Where a read ran, or why on the primary. `recent`: creates in flight could come before the end of a page. `cancelled`: only the
- * statement failed. `unused`: others had found the standby behind or failed.
+ * Where a read ran, or why on the primary. `recent`: creates in flight could come before the end of a page. `cancelled`: only this
+ * read took too long, or failed. `unused`: others had found the standby behind or failed.
  */
 export const READ_PLACES = ["standby", "recent", "behind", "cancelled", "failed", "unused"] as const;
 export type ReadPlace = (typeof READ_PLACES)[number];

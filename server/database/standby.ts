@@ -2,6 +2,7 @@ import { AsyncResource } from "node:async_hooks";
 import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
 import type { Settings } from "../config.js";
+import { waitAtMost } from "../timeout.js";
 import { type Db, type DbHooks, type Sql, sqlOver } from "./db.js";
 import type { StopSignal } from "./failures.js";
 import { HolderLimit } from "./holder-limit.js";
@@ -34,8 +35,14 @@ const IDENTITY = `
   SELECT system_identifier::text || '/' || oid::text AS identity, current_setting('synchronous_commit') AS "commit"
   FROM pg_control_system(), pg_database WHERE datname = current_database()`;
 
+/** After which time the primary is asked for its position again. One of its connections may hang. */
+const MAX_ARRIVAL_SECONDS = 0.25;
 /** How long a read waits for a position to be replayed. */
 const MAX_WAIT_MS = 5;
+/** How long a statement may run on the standby, and after which time there a read sends it no other. The rest is for the primary. */
+const MAX_STANDBY_MS = 300;
+/** pg-pool's message if no connection became free in time. That of a new connection that takes too long is another. */
+const POOL_FULL = /^timeout exceeded when trying to connect/;
 const PROBE: Statement = ["probe", "SELECT", []];
 const MIN_PROBE_PAUSE_MS = 250;
 const MAX_PROBE_PAUSE_MS = 2_000;
@@ -78,8 +85,13 @@ class StandbyReads implements Reads {
     let cause: NeedsPrimary | undefined;
     if (this.#isUsed) {
       const arrival = await this.#arrive();
+      let until = Number.NaN;
+      const query = <Row extends object>(...statement: Statement) => {
+        until ||= performance.now() + MAX_STANDBY_MS;
+        return this.#query<Row>(arrival, statement, until);
+      };
       try {
-        const result = await work({ query: (...statement) => this.#query(arrival, statement) }, arrival);
+        const result = await work({ query }, arrival);
         onRead("standby");
         return result;
       } catch (error) {
@@ -103,20 +115,35 @@ class StandbyReads implements Reads {
     return this.#next;
   }
 
+  /** Asks once more on another connection if one breaks, or does not answer in time. */
   async #readArrival(): Promise<Arrival> {
+    let arrival: Arrival | undefined;
+    const first = this.#askForArrival().then((answer) => {
+      arrival = answer;
+      return answer;
+    });
+    await waitAtMost(MAX_ARRIVAL_SECONDS, first).catch(() => {});
+    return arrival ?? Promise.any([first, this.#askForArrival()]);
+  }
+
+  async #askForArrival(): Promise<Arrival> {
     const [arrival] = await this.#options.primary.query<Arrival>("arrival", ARRIVAL, []);
     if (!arrival) throw new Error("the primary has no position");
     return arrival;
   }
 
-  /** Runs a statement on a standby that has replayed the position. Throws NeedsPrimary. */
-  async #query<Row extends object>(arrival: Arrival, statement: Statement): Promise<Row[]> {
+  /** Runs a statement on a standby that has replayed the position. Throws NeedsPrimary, also for a statement sent after `until`. */
+  async #query<Row extends object>(arrival: Arrival, statement: Statement, until = Infinity): Promise<Row[]> {
     if (!this.#isUsed && statement !== PROBE) throw new NeedsPrimary("unused");
     if (arrival.mark === null) throw new NeedsPrimary("failed", new Error("the timeline has no mark yet"));
-    let rows = await this.#tryQuery<Row>(arrival, statement);
-    for (const until = performance.now() + MAX_WAIT_MS; !rows && performance.now() < until; ) {
+    const run = () => {
+      if (performance.now() > until) throw new NeedsPrimary("cancelled");
+      return this.#tryQuery<Row>(arrival, statement);
+    };
+    let rows = await run();
+    for (const giveUpAt = performance.now() + MAX_WAIT_MS; !rows && performance.now() < giveUpAt; ) {
       await sleep(1);
-      if (await this.#tryQuery(arrival, PROBE)) rows = await this.#tryQuery<Row>(arrival, statement);
+      if (await this.#tryQuery(arrival, PROBE)) rows = await run();
     }
     if (!rows) throw new NeedsPrimary("behind");
     return rows;
@@ -129,7 +156,7 @@ class StandbyReads implements Reads {
   async #tryQuery<Row extends object>(arrival: Arrival, statement: Statement): Promise<Row[] | undefined> {
     const { pool, sqlOn } = this.#options;
     const client = await pool.connect().catch((error) => {
-      throw new NeedsPrimary("failed", error);
+      throw new NeedsPrimary(POOL_FULL.test(error.message) ? "cancelled" : "failed", error);
     });
     const sql = sqlOn(client);
     const { position, timeline, mark } = arrival;
@@ -174,8 +201,6 @@ class StandbyReads implements Reads {
   }
 }
 
-/** Milliseconds that a statement may run on the standby. The rest of a request's time is for the primary. */
-const STATEMENT_MS = 700;
 /** Milliseconds after which a standby that does not answer is lost. */
 const ANSWER_MS = 1_000;
 
@@ -195,7 +220,7 @@ export function openReads(
       ...settings,
       DATABASE_URL: url,
       DATABASE_CONNECT_TIMEOUT_MS: ANSWER_MS,
-      DATABASE_STATEMENT_TIMEOUT_MS: Math.min(settings.DATABASE_STATEMENT_TIMEOUT_MS, STATEMENT_MS),
+      DATABASE_STATEMENT_TIMEOUT_MS: Math.min(settings.DATABASE_STATEMENT_TIMEOUT_MS, MAX_STANDBY_MS),
     },
     { name: "guest-forms reads", max: size, frozenAfterMs: ANSWER_MS, onError: hooks.onError, verify },
   );

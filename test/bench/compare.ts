@@ -28,7 +28,7 @@ const SECONDS_OF_T = 6;
 
 const FEW_FORMS = 10_000;
 /** Limit of the latency with many forms relative to that with few. */
-const GROWTH: Ratios = { p50: 1.5 };
+const GROWTH: Ratios = { p50: 1.3 };
 
 const RECORDED_FILE = join(packageRoot(), "test/bench/recorded.json");
 const NODE = process.versions.node.split(".")[0] ?? "";

@@ -21,13 +21,18 @@ const SECONDS = 3;
 
 /** Commits per second beside the reads, and by how many milliseconds the standby replays later. */
 const CASES = [
-  { commits: 0, lagMs: 0 },
-  { commits: 100, lagMs: 0 },
-  { commits: 400, lagMs: 0 },
-  { commits: 100, lagMs: 5 },
-  { commits: 100, lagMs: 100 },
-  { commits: 100, lagMs: 10_000 },
+  { perSecond: 0, lagMs: 0 },
+  { perSecond: 100, lagMs: 0 },
+  { perSecond: 400, lagMs: 0 },
+  { perSecond: 100, lagMs: 5 },
+  { perSecond: 100, lagMs: 100 },
+  { perSecond: 100, lagMs: 10_000 },
 ];
+
+/** Connections that commit: one would be slower when the machine is full. */
+const COMMITTERS = 8;
+/** Of the commits that a case has, those that a turn must have. */
+const MIN_COMMITS = 0.9;
 
 interface Reader extends Server {
   metricsUrl: string;
@@ -64,24 +69,35 @@ async function startStandby(database: Database) {
   };
 }
 
-/** Commits this often per second until the returned function is called. */
-async function startCommits({ url }: Database, perSecond: number): Promise<() => Promise<void>> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  await client.query("CREATE TABLE IF NOT EXISTS bench_commits (n int); TRUNCATE bench_commits");
-  let isOver = perSecond === 0;
-  const began = performance.now();
-  const committing = (async () => {
-    for (let n = 0; !isOver; n++) {
+/** Commits beside the reads. */
+class Commits {
+  /** So far. */
+  count = 0;
+  #isOver = false;
+  readonly #committing: Promise<void>[];
+
+  /** Commits this often per second until `stop`. */
+  constructor({ url }: Database, perSecond: number) {
+    const connections = perSecond === 0 ? 0 : COMMITTERS;
+    this.#committing = Array.from({ length: connections }, () => this.#commit(url, perSecond / connections));
+  }
+
+  async #commit(url: string, perSecond: number): Promise<void> {
+    const client = new pg.Client({ connectionString: url });
+    await client.connect();
+    const began = performance.now();
+    for (let n = 0; !this.#isOver; n++) {
       await sleep(Math.max(0, began + (n * 1_000) / perSecond - performance.now()));
       await client.query("INSERT INTO bench_commits VALUES (1)");
+      this.count++;
     }
-  })();
-  return async () => {
-    isOver = true;
-    await committing;
     await client.end();
-  };
+  }
+
+  async stop(): Promise<void> {
+    this.#isOver = true;
+    await Promise.all(this.#committing);
+  }
 }
 
 interface Turn {
@@ -91,6 +107,13 @@ interface Turn {
   p99: number;
   /** Of its reads, those that ran on the standby. */
   share: number;
+}
+
+/** What runs beside the reads, and the CPU time per second of each server that it uses. */
+interface Beside {
+  commits: Commits;
+  perSecond: number;
+  idle: readonly [number, number];
 }
 
 const medianOf = (turns: Turn[], name: keyof Turn) => median(turns.map((turn) => turn[name]));
@@ -109,30 +132,34 @@ export async function measureStandby({ forms, rounds, only }: Options): Promise<
     const after = cpu();
     return [(after[0] - primary) / SECONDS, (after[1] - secondary) / SECONDS] as const;
   };
-  const runTurn = async (reader: Reader, operation: Operation, idle: readonly [number, number]): Promise<Turn> => {
+  const runTurn = async (reader: Reader, operation: Operation, beside: Beside): Promise<Turn> => {
+    const { idle, commits, perSecond } = beside;
     await runLoad(reader.url, operation, 1);
-    const [before, placesBefore] = [cpu(), await readPlaces(reader)];
+    const [before, placesBefore, committed] = [cpu(), await readPlaces(reader), commits.count];
     const { requests, duration, p50, p99, errors } = await runLoad(reader.url, operation, SECONDS);
+    const rate = ((commits.count - committed) * 1e6) / duration;
     const [after, places] = [cpu(), await readPlaces(reader)];
     if (errors > 0) throw new Error(`${errors} of ${requests} requests failed.`);
+    if (rate < MIN_COMMITS * perSecond) throw new Error(`${rate} commits/s instead of ${perSecond}.`);
     const perRequest = (n: 0 | 1) => (after[n] - before[n] - (idle[n] * duration) / 1e6) / requests;
     const onStandby = (places.get("standby") ?? 0) - (placesBefore.get("standby") ?? 0);
     return { primaryCpu: perRequest(0), standbyCpu: perRequest(1), p50, p99, share: onStandby / requests };
   };
   const rows: string[][] = [];
-  for (const { commits, lagMs } of CASES) {
+  await database.client.query("CREATE TABLE IF NOT EXISTS bench_commits (n int); TRUNCATE bench_commits");
+  for (const { perSecond, lagMs } of CASES) {
     await standby.delay(lagMs);
-    const stop = await startCommits(database, commits);
-    const idle = await measureIdle();
+    const commits = new Commits(database, perSecond);
+    const beside = { perSecond, commits, idle: await measureIdle() };
     for (const operation of operations) {
-      progress(`Measuring: ${operation.id}, ${commits} commits/s, ${lagMs} ms late …`);
+      progress(`Measuring: ${operation.id}, ${perSecond} commits/s, ${lagMs} ms late …`);
       const turns: [Turn[], Turn[]] = [[], []];
       for (let round = 0; round < rounds; round++)
-        for (const n of [0, 1] as const) turns[n].push(await runTurn(readers[n] as Reader, operation, idle));
+        for (const n of [0, 1] as const) turns[n].push(await runTurn(readers[n] as Reader, operation, beside));
       const both = (name: keyof Turn, unit = 1) =>
         turns.map((each) => (medianOf(each, name) / unit).toFixed(unit === 1 ? 0 : 1));
       rows.push([
-        `${operation.id}, ${commits} commits/s, ${lagMs} ms late`,
+        `${operation.id}, ${perSecond} commits/s, ${lagMs} ms late`,
         ...both("primaryCpu"),
         medianOf(turns[1], "standbyCpu").toFixed(0),
         ...both("p50", 1_000),
@@ -140,7 +167,7 @@ export async function measureStandby({ forms, rounds, only }: Options): Promise<
         `${(100 * medianOf(turns[1], "share")).toFixed(0)} %`,
       ]);
     }
-    await stop();
+    await commits.stop();
   }
   const head = ["", "primary CPU µs", "… with standby", "standby CPU µs", "p50 ms", "… with standby", "p99 ms"];
   process.stdout.write(markdownTable([[...head, "… with standby", "on the standby"], ...rows]));

@@ -30,6 +30,7 @@ interface KnownForm {
 export class ObservedService {
   /** Reads that were compared. */
   reads = 0;
+  slowestMs = 0;
   readonly #processes: readonly Services[];
   readonly #forms = new Map<string, KnownForm>();
   /** Whether the listing is in the user's scope, by user and listing. */
@@ -70,6 +71,11 @@ export class ObservedService {
       this.#isOver = true;
       await Promise.allSettled(all);
     }
+  }
+
+  #count(from: number, to: number): void {
+    this.reads++;
+    this.slowestMs = Math.max(this.slowestMs, to - from);
   }
 
   #role(userId: string, listingId: string): History<boolean> {
@@ -146,7 +152,7 @@ export class ObservedService {
       ...(isIn.includes(false) ? ["RESOURCE_NOT_FOUND"] : []),
     ];
     expect(possible).toContainEqual(result);
-    this.reads++;
+    this.#count(from, to);
   }
 
   async #readListings(userId: string): Promise<void> {
@@ -158,7 +164,7 @@ export class ObservedService {
       const isIn = items.some(({ id }) => id === listingId);
       expect(this.#role(userId, listingId).possible(from, to)).toContain(isIn);
     }
-    this.reads++;
+    this.#count(from, to);
   }
 
   /** Reads the page after a position. Returns the next position and cursor. */
@@ -185,7 +191,7 @@ export class ObservedService {
         continue;
       expect(positions).toContain(position);
     }
-    this.reads++;
+    this.#count(from, to);
     return [end, nextCursor];
   }
 

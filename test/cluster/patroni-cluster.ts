@@ -69,6 +69,13 @@ export class PatroniCluster {
     await vi.waitFor(async () => expect(await read()).toEqual([{ port: postgres.port, standby: true }]), WAIT);
   }
 
+  /** Waits until gateways read forms from this node. */
+  async waitUntilRead({ postgres }: PatroniNode): Promise<void> {
+    const reads = `SELECT FROM pg_stat_activity WHERE application_name = 'guest-forms reads'
+      AND query LIKE '%forms%' AND state_change > now() - interval '1 s'`;
+    await vi.waitFor(async () => expect(await postgres.query(reads)).not.toEqual([]), WAIT);
+  }
+
   /** Waits until there are a leader, a synchronous standby and another standby, both of which stream from the leader. */
   async waitUntilComplete(): Promise<void> {
     const check = async () => {

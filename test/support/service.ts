@@ -11,11 +11,12 @@ import { Traffic, type TrafficOptions } from "./traffic.js";
 /** A request gets its response within this time, also if Postgres does not respond. */
 export const MAX_RESPONSE_MS = 3_000;
 
-/** Starts two gateways and a key holder on an empty database of a Postgres of the test. */
-export async function startService(url: string) {
+/** Starts two gateways, with these settings, and a key holder on an empty database of a Postgres of the test. */
+export async function startService(url: string, settings: Record<string, string> = {}) {
   await migrate(url);
   const fixture = await makeFixture(url);
-  const gateways = ["one", "two"].map((name) => new ServiceProcess(`gateway ${name}`, "gateway", fixture.env));
+  const env = { ...fixture.env, ...settings };
+  const gateways = ["one", "two"].map((name) => new ServiceProcess(`gateway ${name}`, "gateway", env));
   const processes = [...gateways];
   for (const gateway of gateways) await gateway.start();
   return {

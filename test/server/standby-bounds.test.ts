@@ -1,0 +1,144 @@
+import { expect, test } from "vitest";
+import type { ReadPlace } from "../../server/database/reads.js";
+import { afterFile } from "../support/after-file.js";
+import { asUser } from "../support/factories.js";
+import { makeListingOwner } from "../support/listing-owner.js";
+import { holdLock, waitForBlocked } from "../support/locks.js";
+import { runSql } from "../support/run-sql.js";
+import { POOL_SIZE, startReplicated } from "../support/standby-reader.js";
+
+// How long reads with DATABASE_REPLICA_URL wait, and what those of one server leave to others.
+
+/** Within a second, reads leave a standby that does not answer. The other time is that of a busy machine. */
+const MAX_ANSWER_MS = 5_000;
+const SLEEP = ["sleep", "SELECT pg_sleep(0.25)", []] as const;
+
+const LOCKED_LISTINGS =
+  "SELECT FROM pg_locks WHERE relation = 'listings'::regclass AND mode = 'AccessExclusiveLock' AND granted";
+
+const { primary, writer, owner, old, openReader } = await startReplicated();
+const shared = await openReader({}, { atEnd: afterFile });
+
+test("reads on a standby that is frozen run on the primary about a second later, and others at once", async () => {
+  const { standby, forms, waitUntilUsed, readSomewhere, locate } = await openReader();
+  await waitUntilUsed();
+  standby.freeze();
+  const began = performance.now();
+  // More of one key holder than may run at a time.
+  const [read, where] = await locate(() => Promise.all(Array.from({ length: 30 }, () => forms.get({ id: old.id }))));
+  expect(performance.now() - began).toBeLessThan(MAX_ANSWER_MS);
+  expect(read).toEqual(Array(30).fill(old));
+  expect(where).toContain("failed");
+  expect(where).not.toContain("standby");
+  for (let n = 0; n < 5; n++) expect(await readSomewhere()).toBe("unused");
+  standby.unfreeze();
+  await waitUntilUsed();
+});
+
+test("a statement that takes too long on the standby runs on the primary, and others still on the standby", async () => {
+  const { places, listings, expectOnStandby, forms } = shared;
+  await expectOnStandby(() => forms.get({ id: old.id }), old);
+  const lock = await holdLock(writer, "LOCK TABLE listings IN ACCESS EXCLUSIVE MODE");
+  await expect.poll(() => runSql(shared.standby.url, LOCKED_LISTINGS)).toHaveLength(1);
+  places.length = 0;
+  const reading: Promise<{ id: string }>[] = [];
+  const read = () => {
+    // On a busy machine, the standby may be behind at first.
+    reading.push(listings.get({ id: owner.listingId }));
+    return places;
+  };
+  await expect.poll(read, { interval: 2_000 }).toContain("cancelled");
+  await lock.commit();
+  for (const { id } of await Promise.all(reading)) expect(id).toBe(owner.listingId);
+  await expectOnStandby(() => forms.get({ id: old.id }), old);
+});
+
+test("reads that are cancelled or disconnected on the standby run on the primary without an error", async () => {
+  const { standby, waitUntilUsed, locate, forms } = await openReader();
+  for (const [end, expected] of [
+    ["pg_cancel_backend", /^cancelled$/],
+    ["pg_terminate_backend", /^(cancelled|failed)$/],
+  ] as const) {
+    const stopAll = () =>
+      runSql(standby.url, `SELECT ${end}(pid) FROM pg_stat_activity WHERE application_name = 'guest-forms reads'`);
+    const places: ReadPlace[] = [];
+    const readMany = async () => {
+      await waitUntilUsed();
+      const reads = locate(() => Promise.all(Array.from({ length: 300 }, () => forms.list({}))));
+      for (let n = 0; n < 10; n++) await stopAll();
+      const [pages, where] = await reads;
+      expect(pages.every(({ items }) => items[0]?.id === old.id)).toBe(true);
+      places.push(...where);
+      return places;
+    };
+    await expect.poll(readMany, { interval: 0 }).toContainEqual(expect.stringMatching(expected));
+  }
+});
+
+test("if the connection on which the primary is asked for its position hangs or breaks, another one is asked, and the standby is read", async () => {
+  const { services, waitUntilUsed, locate, forms } = shared;
+  const pidOfNext = async () => {
+    await waitUntilUsed();
+    const [{ pid } = { pid: Number.NaN }] = await services.db.query<{ pid: number }>(
+      "pid",
+      "SELECT pg_backend_pid() AS pid",
+      [],
+    );
+    return pid;
+  };
+  const read = () => locate(() => forms.get({ id: old.id }));
+  const hung = await pidOfNext();
+  process.kill(hung, "SIGSTOP");
+  const began = performance.now();
+  try {
+    expect(await read()).toEqual([old, ["standby"]]);
+  } finally {
+    process.kill(hung, "SIGCONT");
+  }
+  expect(performance.now() - began).toBeLessThan(MAX_ANSWER_MS);
+  const broken = await pidOfNext();
+  const reads = Promise.all(Array.from({ length: 300 }, () => read()));
+  await runSql(primary.url, "SELECT pg_terminate_backend($1)", [broken]);
+  for (const [form] of await reads) expect(form).toEqual(old);
+});
+
+test("a read of several statements that takes too long on the standby runs on the primary", async () => {
+  const { services, waitUntilUsed, locate } = shared;
+  await waitUntilUsed();
+  let sent = 0;
+  const read = () =>
+    services.reads.run(async (sql) => {
+      for (let n = 0; n < 4; n++) {
+        await sql.query(SLEEP[0], SLEEP[1], []);
+        sent++;
+      }
+    }, AbortSignal.any([]));
+  expect(await locate(read)).toEqual([undefined, ["cancelled"]]);
+  expect(sent).toBeLessThan(4 + 3);
+});
+
+test("if all connections to the standby are in use for long, others still read there", async () => {
+  const { services, waitUntilUsed, locate } = shared;
+  await waitUntilUsed();
+  const signal = AbortSignal.any([]);
+  const read = () => services.reads.run((sql) => sql.query(SLEEP[0], SLEEP[1], []), signal);
+  const [, places] = await locate(() => Promise.all(Array.from({ length: 6 * POOL_SIZE }, read)));
+  expect([...new Set(places)].sort()).toEqual(["cancelled", "standby"]);
+});
+
+test("of the reads that the primary takes over, so few run at a time that others have connections", async () => {
+  const { standby, services } = await openReader({ DATABASE_CONNECTIONS_PER_HOLDER: `${POOL_SIZE / 2}` });
+  await standby.stop("SIGKILL");
+  const owners = [owner, await makeListingOwner(writer), await makeListingOwner(writer)];
+  const lock = await holdLock(writer, "LOCK TABLE listings IN ACCESS EXCLUSIVE MODE");
+  // Together, they may use more connections than there are.
+  const reads = owners.flatMap(({ userId, listingId }) =>
+    Array.from({ length: POOL_SIZE }, () => asUser(services, userId).listings.get({ id: listingId })),
+  );
+  await waitForBlocked(writer, POOL_SIZE / 2);
+  expect(await services.db.query("free", "SELECT 1 AS one", [])).toEqual([{ one: 1 }]);
+  await waitForBlocked(writer, POOL_SIZE / 2);
+  await lock.commit();
+  const read = await Promise.all(reads);
+  expect(new Set(read.map(({ id }) => id))).toEqual(new Set(owners.map(({ listingId }) => listingId)));
+});
