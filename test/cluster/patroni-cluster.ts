@@ -70,10 +70,11 @@ export class PatroniCluster {
   }
 
   /** Waits until gateways read forms from this node. */
-  async waitUntilRead({ postgres }: PatroniNode): Promise<void> {
-    const reads = `SELECT FROM pg_stat_activity WHERE application_name = 'guest-forms reads'
+  async waitUntilRead(node: PatroniNode): Promise<void> {
+    const reads = `SELECT count(*) > 0 FROM pg_stat_activity WHERE application_name = 'guest-forms reads'
       AND query LIKE '%forms%' AND state_change > now() - interval '1 s'`;
-    await vi.waitFor(async () => expect(await postgres.query(reads)).not.toEqual([]), WAIT);
+    const isRead = () => node.run(`psql --no-align --tuples-only --command="${reads}"`);
+    await vi.waitFor(async () => expect((await isRead()).trim()).toBe("t"), WAIT);
   }
 
   /** Waits until there are a leader, a synchronous standby and another standby, both of which stream from the leader. */
