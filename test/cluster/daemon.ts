@@ -49,7 +49,7 @@ export class Daemon {
   }
 
   /** The end of its log. */
-  readLog = async (): Promise<string> => (await readFile(this.#logFile, "utf8")).slice(-5_000);
+  readLog = async (): Promise<string> => (await readFile(this.#logFile, "utf8")).slice(-20_000);
 
   get #logFile(): string {
     return join(this.#folder, "daemon.log");

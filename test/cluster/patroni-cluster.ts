@@ -58,7 +58,7 @@ export class PatroniCluster {
     const others = this.nodes.filter((node) => node !== except);
     for (const began = performance.now(); ; await sleep(50)) {
       for (const node of others) if (await hasStatus(node, path)) return node;
-      if (performance.now() - began > WAIT.timeout) throw new Error(`No node is ${path}:\n${await this.#readLogs()}`);
+      if (performance.now() - began > WAIT.timeout) throw new Error(`No node is ${path}:\n${await this.readLogs()}`);
     }
   }
 
@@ -91,7 +91,7 @@ export class PatroniCluster {
     try {
       await vi.waitFor(check, WAIT);
     } catch (error) {
-      throw new Error(`${(error as Error).message}\n${await this.#readLogs()}`);
+      throw new Error(`${(error as Error).message}\n${await this.readLogs()}`);
     }
   }
 
@@ -107,7 +107,8 @@ export class PatroniCluster {
     await runFromPage(COPY_LEADER, (script) => leader.run(script.replace("postgres-1", name)));
   }
 
-  async #readLogs(): Promise<string> {
+  /** The ends of the logs of all nodes. */
+  async readLogs(): Promise<string> {
     const logs = this.nodes.map(async (node) => `${node.name}:\n${await node.readLog()}`);
     return (await Promise.all(logs)).join("\n");
   }
