@@ -188,6 +188,9 @@ export class PatroniNode {
     return () => this.#replicationProxy?.restore();
   }
 
+  /** Without disk space, Postgres crashes at the next checkpoint, and when it needs another WAL file. Both become minutes away. */
+  postponeCrash = () => this.run('psql -c "SELECT pg_switch_wal()" -c CHECKPOINT');
+
   /** Fills its disk. */
   fillDisk = () => this.run(`cat /dev/zero > '${this.#filler}' || true`);
 
@@ -196,7 +199,7 @@ export class PatroniNode {
     this.run("while psql -c \"SELECT pg_logical_emit_message(false, '', ''), pg_switch_wal()\"; do :; done");
 
   /** Frees what `fillDisk` has filled. */
-  freeDisk = () => this.run(`rm '${this.#filler}'`);
+  freeDisk = () => this.run(`rm -f '${this.#filler}'`);
 
   get #filler(): string {
     return join(this.#disk, "filler");
