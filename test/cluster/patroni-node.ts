@@ -147,6 +147,10 @@ export class PatroniNode {
     await Promise.all([this.#patroni?.kill(), this.postgres.kill()]);
   }
 
+  /** Kills one process of Postgres, as the kernel does when memory is short. All others of Postgres end. */
+  crashPostgres = () =>
+    this.run("kill -9 $(psql -XAtc \"SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'\")");
+
   /** Kills its member of etcd. */
   async crashEtcd(): Promise<void> {
     await this.#etcd?.kill();

@@ -110,6 +110,15 @@ it("if the machine of the leader fails, and etcd with it, another node serves wi
     }),
   ));
 
+it("if Postgres of the leader crashes, another node serves within the TTL and 5 s", () =>
+  repeat("Postgres crashed", () =>
+    failOver(async (leader) => {
+      const failedAt = performance.now();
+      await leader.crashPostgres();
+      return { failedAt, repair: () => {} };
+    }),
+  ));
+
 it("if the leader hangs, another node serves within the TTL and 5 s, and when it resumes, it acknowledges and returns nothing old", () =>
   repeat("leader frozen", () =>
     failOver(async (leader) => ({ failedAt: performance.now(), repair: await leader.freeze() })),
@@ -229,12 +238,14 @@ itWithDisk(
 );
 
 itWithDisk(
-  "if the leader's disk is full and it needs another WAL file, it crashes, and another node serves within the TTL and 5 s",
+  "if the leader's disk is full and it needs another WAL file, it crashes while its standbys lag, and another node serves within the TTL and 5 s",
   () =>
     repeat("no space for WAL", () =>
       failOver(async (leader) => {
         await fillDisk(leader);
+        const restore = leader.cutOffFromStandbys();
         await leader.useUpWal();
+        restore();
         return { failedAt: performance.now(), repair: leader.freeDisk };
       }),
     ),
