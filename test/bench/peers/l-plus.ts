@@ -4,6 +4,7 @@ import { createHash } from "node:crypto";
 import Fastify, { type FastifyReply, type FastifyRequest } from "fastify";
 import pg from "pg";
 import pino from "pino";
+import { UPDATED_AT } from "../../../server/forms/queries.js";
 import { createInput, formV1, projectStatus } from "../../../server/forms/schema.js";
 import { keysetValues } from "../../../server/resources/paging.js";
 import { nullFields, selectList } from "../../../server/resources/resource.js";
@@ -13,15 +14,18 @@ import { hashBearer, newForm, readCursor, settings, toPage } from "./shared.js";
 /** Memberships of the holder $1. */
 const OWN_MEMBERSHIP = "m.user_id = $1::uuid AND m.role IN ('OWNER', 'WRITER')";
 
+/** No server of the benchmark has a page for guests. */
+const FORM_COLUMNS = selectList(formV1, "f", { updatedAt: UPDATED_AT, guestUrl: "NULL" });
+
 const SQL = {
   key: `
     SELECT id, user_id AS "userId", mode FROM api_keys
     WHERE hash = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())`,
   form: `
-    SELECT ${selectList(formV1, "f")} FROM forms f
+    SELECT ${FORM_COLUMNS} FROM forms f
     WHERE f.id = $2::uuid AND EXISTS (SELECT FROM memberships m WHERE ${OWN_MEMBERSHIP} AND m.listing_id = f.listing_id)`,
   forms: `
-    SELECT ${selectList(formV1, "f")}
+    SELECT ${FORM_COLUMNS}
     FROM (
       SELECT s.created_at, s.form_id FROM scoped_forms s
       WHERE s.user_id = $1::uuid AND (s.created_at, s.form_id) > ($2::timestamptz, $3::uuid)
@@ -31,7 +35,7 @@ const SQL = {
     JOIN forms f ON f.id = mine.form_id
     ORDER BY mine.created_at, mine.form_id`,
   // $1 holder, $2 listing, $3 fingerprint, $4 Idempotency-Key, $5 id, $6 public id, $7 and $8 dates, $9 guests, $10 sealed email,
-  // $11 key id, $12 correlation id, $13 answer. Returns no row if the listing is out of scope, and a null id if its rules reject
+  // $11 key id, $12 correlation id, $13 answer, $14 external id. Returns no row if the listing is out of scope, and a null id if its rules reject
   // the form.
   create: `
     WITH listing AS MATERIALIZED (
@@ -49,8 +53,8 @@ const SQL = {
       WHERE c.holder_id = $1::uuid AND c.current_fingerprint = $3::bytea AND NOT EXISTS (SELECT FROM bound)
     ), form AS (
       INSERT INTO forms AS f
-        (id, public_id, listing_id, check_in_date, check_out_date, number_of_guests, guest_email, fingerprint)
-      SELECT $5::uuid, $6::text, $2::uuid, $7::timestamptz, $8::timestamptz, $9::int, $10::bytea, $3::bytea
+        (id, public_id, listing_id, check_in_date, check_out_date, number_of_guests, guest_email, fingerprint, external_id)
+      SELECT $5::uuid, $6::text, $2::uuid, $7::timestamptz, $8::timestamptz, $9::int, $10::bytea, $3::bytea, $14::text
       FROM listing WHERE takes AND NOT EXISTS (SELECT FROM earlier)
       RETURNING f.id, f.created_at
     ), creation AS (
@@ -210,7 +214,7 @@ app.post("/v1/forms", { onRequest: authenticate }, async ({ apiKey, body, header
   const [created] = await query<Created>("create", [
     ...[apiKey.userId, form.listingId, form.fingerprint, headers["idempotency-key"] ?? null, form.id, form.publicId],
     ...[form.checkInDate, form.checkOutDate, form.numberOfGuests, form.guestEmail, apiKey.id, correlationId],
-    form.answer,
+    ...[form.answer, form.externalId],
   ]);
   if (!created) return fail(reply, 404, "RESOURCE_NOT_FOUND");
   if (created.reused) return fail(reply, 422, "IDEMPOTENCY_KEY_REUSED");
@@ -218,7 +222,7 @@ app.post("/v1/forms", { onRequest: authenticate }, async ({ apiKey, body, header
   reply.code(201).header("Location", `/v1/forms/${created.id}`);
   if (created.replayed) reply.header("Idempotent-Replayed", "true");
   // jsonb does not keep the order of the fields.
-  return { ...NULL_FIELDS, ...created.answer, createdAt: created.createdAt };
+  return { ...NULL_FIELDS, ...created.answer, createdAt: created.createdAt, updatedAt: created.createdAt };
 });
 
 await app.listen({ port: settings.port, host: "127.0.0.1" });

@@ -2,10 +2,9 @@
 import { nanoid } from "nanoid";
 import { deriveKeyring, seal } from "../../../server/encryption.js";
 import { canonicalBody, fingerprints, stayOf } from "../../../server/forms/idempotency.js";
-import { formV1, type ParsedBody } from "../../../server/forms/schema.js";
+import type { ParsedBody } from "../../../server/forms/schema.js";
 import { hashKey } from "../../../server/keys/authenticator.js";
 import { decodeCursor, encodeCursor } from "../../../server/resources/paging.js";
-import { nullFields } from "../../../server/resources/resource.js";
 import { timeOrderedUuid } from "../../../server/values.js";
 
 const { DATABASE_URL = "", APP_SECRETS = "", PORT, RATE_LIMIT_MAX } = process.env;
@@ -27,7 +26,7 @@ export function toPage<Row extends { id: string; createdAt: string | Date }>(row
   return { items, nextCursor: position ? encodeCursor(keyring.cursor, LIST, position) : null };
 }
 
-/** A new form, and its response without the creation time. */
+/** A new form, and its response as stored for replays. */
 export function newForm(body: ParsedBody) {
   const canonical = canonicalBody(body);
   const { guestEmail } = canonical;
@@ -36,6 +35,6 @@ export function newForm(body: ParsedBody) {
     ...values,
     guestEmail: guestEmail === null ? null : Buffer.from(seal(keyring.email, guestEmail, values.id)),
     fingerprint: Buffer.from(fingerprints(keyring.fingerprint, canonical)[0]),
-    answer: { ...nullFields(formV1), ...values, status: "SENT" },
+    answer: { ...values, status: "SENT", numberOfVehicles: null, numberOfPets: null },
   };
 }

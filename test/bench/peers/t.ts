@@ -31,11 +31,18 @@ const inScope = (userId: string): Prisma.ListingWhereInput => ({
   memberships: { some: { userId, role: { in: ["OWNER", "WRITER"] } } },
 });
 
-const formSelect = Object.fromEntries(Object.keys(formV1.shape).map((field) => [field, true])) as {
-  [Field in keyof typeof formV1.shape]: true;
+const { shape: stored } = formV1.omit({ guestUrl: true });
+
+const formSelect = Object.fromEntries(Object.keys(stored).map((field) => [field, true])) as {
+  [Field in keyof typeof stored]: true;
 };
 
-const toForm = <Row extends { status: string }>(row: Row) => ({ ...row, status: projectStatus(row.status) });
+const toForm = (row: Prisma.FormGetPayload<{ select: typeof formSelect }>) => ({
+  ...row,
+  status: projectStatus(row.status),
+  updatedAt: row.updatedAt ?? row.createdAt,
+  guestUrl: null,
+});
 
 app.get("/v1/forms/:id", async (req, res) => {
   const where = { id: z.guid().parse(req.params.id), listing: inScope(res.locals.apiKey.userId) };
