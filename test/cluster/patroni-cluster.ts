@@ -3,7 +3,7 @@ import { expect, vi } from "vitest";
 import { startPatroniHaproxy } from "../support/haproxy.js";
 import { operatingBlock, runFromPage } from "../support/operating-page.js";
 import { runSql } from "../support/run-sql.js";
-import { type NodeStatus, PatroniNode, replaceAddresses } from "./patroni-node.js";
+import { PatroniNode, replaceAddresses } from "./patroni-node.js";
 
 const CHECK_ETCD = operatingBlock("endpoint health");
 const CHECK_NODES = operatingBlock("/config.yml list");
@@ -77,16 +77,21 @@ export class PatroniCluster {
     await vi.waitFor(async () => expect((await isRead()).trim()).toBe("t"), WAIT);
   }
 
-  /** Waits until there are a leader, a synchronous standby and another standby, both of which stream from the leader. */
+  /**
+   * Waits until there are a leader, a synchronous standby and another standby, both of which stream from the leader. A former leader
+   * streams for a moment before it finds that it must be rewound: it is on an earlier timeline.
+   */
   async waitUntilComplete(): Promise<void> {
     const check = async () => {
       const leader = await this.leader();
-      const { replication = [] } = (await leader.get("/patroni")).json as NodeStatus;
+      const { replication = [], timeline } = await leader.status();
       const states = replication.map(({ state, sync_state }) => `${state} ${sync_state}`);
       expect(states.sort()).toEqual(["streaming async", "streaming sync"]);
       const standbys = this.nodes.filter((node) => node !== leader);
       const roles = await Promise.all(standbys.map(roleOf));
       expect(roles.sort()).toEqual(["asynchronous", "synchronous"]);
+      const statuses = await Promise.all(standbys.map((node) => node.status()));
+      expect(statuses.map((status) => status.timeline)).toEqual([timeline, timeline]);
     };
     try {
       await vi.waitFor(check, WAIT);

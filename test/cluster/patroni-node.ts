@@ -16,9 +16,11 @@ const WRITE_CONFIG = operatingBlock("> /etc/patroni/config.yml");
 const DISK_SIZE = "1500m";
 
 /** What `GET /patroni` returns, in part. */
-export interface NodeStatus {
+interface NodeStatus {
   role: string;
   postmaster_start_time?: string;
+  /** That of the WAL that it has written or replayed. */
+  timeline?: number;
   replication?: { application_name: string; state: string; sync_state: string }[];
 }
 
@@ -214,6 +216,9 @@ export class PatroniNode {
     const response = await fetch(`http://127.0.0.1:${this.restPort}${path}`, { signal: AbortSignal.timeout(1_000) });
     return { status: response.status, json: await response.json() };
   }
+
+  /** What Patroni says of the node. Rejects as `get` does. */
+  status = async (): Promise<NodeStatus> => (await this.get("/patroni")).json as NodeStatus;
 
   /** Runs an operator's command on the machine, as the user `postgres`. */
   run = (command: string): Promise<string> =>

@@ -12,7 +12,7 @@ import { median, quantile } from "../support/statistics.js";
 import { isSuccess } from "../support/traffic.js";
 import { startFollower, startKeyInUse, startReaderOfOwnWrites } from "./contract-watch.js";
 import { PatroniCluster } from "./patroni-cluster.js";
-import type { NodeStatus, PatroniNode } from "./patroni-node.js";
+import type { PatroniNode } from "./patroni-node.js";
 import { startUnderTraffic } from "./service-under-traffic.js";
 
 // One service and its traffic, on three nodes of Patroni behind HAProxy. Reads run on the synchronous standby. Each test is a fault,
@@ -147,7 +147,7 @@ it("if the leader loses etcd, it steps down and another node serves within the T
       const failedAt = performance.now();
       const restore = leader.cutOffFromEtcd();
       const repair = async () => {
-        expect((await leader.get("/patroni")).json).toMatchObject({ role: "replica" });
+        expect(await leader.status()).toMatchObject({ role: "replica" });
         restore();
       };
       return { failedAt, repair };
@@ -255,7 +255,7 @@ it("a node copies the leader again on command, and no request fails meanwhile", 
   await cluster.waitUntilComplete();
   const taken = [await cluster.leader(), await cluster.synchronousStandby()];
   const node = cluster.nodes.find((each) => !taken.includes(each)) as PatroniNode;
-  const startedAt = async () => ((await node.get("/patroni")).json as NodeStatus).postmaster_start_time;
+  const startedAt = async () => (await node.status()).postmaster_start_time;
   const before = await startedAt();
   const from = performance.now();
   await cluster.copyLeaderTo(node);
