@@ -39,6 +39,8 @@ test("a statement that takes too long on the standby runs on the primary, and ot
   const { places, listings, expectOnStandby, forms } = shared;
   await expectOnStandby(() => forms.get({ id: old.id }), old);
   const lock = await holdLock(writer, "LOCK TABLE listings IN ACCESS EXCLUSIVE MODE");
+  // The WAL of a lock is sent with that of the next commit.
+  await runSql(primary.url, "SELECT pg_current_xact_id()");
   await expect.poll(() => runSql(shared.standby.url, LOCKED_LISTINGS)).toHaveLength(1);
   places.length = 0;
   const reading: Promise<{ id: string }>[] = [];
