@@ -54,6 +54,9 @@ export class PatroniCluster {
   /** Waits until a node other than this one is the synchronous standby, and returns it. */
   synchronousStandby = (except?: PatroniNode): Promise<PatroniNode> => this.#waitForNode("/synchronous", except);
 
+  /** Waits until a node is the other standby, and returns it. */
+  asynchronousStandby = (): Promise<PatroniNode> => this.#waitForNode("/asynchronous");
+
   async #waitForNode(path: string, except?: PatroniNode): Promise<PatroniNode> {
     const others = this.nodes.filter((node) => node !== except);
     for (const began = performance.now(); ; await sleep(50)) {

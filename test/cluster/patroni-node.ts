@@ -194,6 +194,14 @@ export class PatroniNode {
     return () => this.#replicationProxy?.restore();
   }
 
+  /** Suspends the process of its Postgres that sends WAL to this standby. It ends with a crash. */
+  suspendSender = ({ name }: PatroniNode) =>
+    this.run(`kill -STOP $(psql -XAtc "SELECT pid FROM pg_stat_replication WHERE application_name = '${name}'")`);
+
+  /** How many bytes of WAL it has received, as a standby. */
+  countReceived = async (): Promise<number> =>
+    Number(await this.run("psql -XAtc \"SELECT pg_last_wal_receive_lsn() - '0/0'\""));
+
   /** Without disk space, Postgres crashes at the next checkpoint, and when it needs another WAL file. Both become minutes away. */
   postponeCrash = () => this.run('psql -c "SELECT pg_switch_wal()" -c CHECKPOINT');
 
@@ -219,6 +227,9 @@ export class PatroniNode {
 
   /** What Patroni says of the node. Rejects as `get` does. */
   status = async (): Promise<NodeStatus> => (await this.get("/patroni")).json as NodeStatus;
+
+  /** When its Postgres was started. Undefined while it is not running. */
+  startedAt = async (): Promise<string | undefined> => (await this.status()).postmaster_start_time;
 
   /** Runs an operator's command on the machine, as the user `postgres`. */
   run = (command: string): Promise<string> =>
