@@ -11,7 +11,7 @@ export function markdownTable(rows: string[][]): string {
 }
 
 /** Folder of everything that is kept between runs. */
-export const dataFolder = (): string => join(packageRoot(), ".data/bench");
+export const dataFolder = (): string => join(packageRoot(), process.env.BENCH_FOLDER ?? "");
 
 /** Prints a progress line to stderr; stdout is for results. */
 export const progress = (line: string): void => void process.stderr.write(`${line}\n`);

@@ -3,7 +3,8 @@ import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
 const here = new URL(".", import.meta.url);
-const outdir = new URL("../../.data/bench/build/", here);
+process.env.BENCH_FOLDER ??= ".data/bench";
+const outdir = new URL(`../../${process.env.BENCH_FOLDER}/build/`, here);
 await build({
   absWorkingDir: fileURLToPath(here),
   entryPoints: ["main.ts", "peers/l-plus.ts", "peers/t.ts"],

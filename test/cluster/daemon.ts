@@ -48,8 +48,7 @@ export class Daemon {
     await exit;
   }
 
-  /** The end of its log. */
-  readLog = async (): Promise<string> => (await readFile(this.#logFile, "utf8")).slice(-20_000);
+  readLog = (): Promise<string> => readFile(this.#logFile, "utf8");
 
   get #logFile(): string {
     return join(this.#folder, "daemon.log");

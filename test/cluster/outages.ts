@@ -19,8 +19,8 @@ const MAX_OUTAGE_WITH_REWIND_MS = TTL_MS + 10_000;
 /** How long requests failed. */
 export interface Outage {
   ms: number;
-  /** Whether the standby that was not promoted had more WAL than the one that was. */
-  isWithRewind?: boolean;
+  /** Whether the standby that was not promoted had to be rewound, because it had more WAL than the one that was. */
+  wasStandbyRewound?: boolean;
 }
 
 /** Repeats a fault, reports how long it takes until requests are served again, and asserts that it is short enough. */
@@ -29,7 +29,7 @@ export async function repeat(cluster: PatroniCluster, name: string, fault: () =>
   for (let round = 0; round < ROUNDS; round++) {
     try {
       const outage = await fault();
-      expect(outage.ms).toBeLessThan(outage.isWithRewind ? MAX_OUTAGE_WITH_REWIND_MS : MAX_OUTAGE_MS);
+      expect(outage.ms).toBeLessThan(outage.wasStandbyRewound ? MAX_OUTAGE_WITH_REWIND_MS : MAX_OUTAGE_MS);
       outages.push(outage);
     } catch (error) {
       throw new Error(`${name}, round ${round + 1}: ${error}\n${await cluster.readLogs()}`, { cause: error });
@@ -37,7 +37,7 @@ export async function repeat(cluster: PatroniCluster, name: string, fault: () =>
   }
   const times = outages.map(({ ms }) => ms);
   const seconds = [Math.min(...times), median(times), Math.max(...times)].map((ms) => (ms / 1_000).toFixed(1));
-  const rewinds = outages.filter(({ isWithRewind }) => isWithRewind).length;
+  const rewinds = outages.filter(({ wasStandbyRewound }) => wasStandbyRewound).length;
   console.info(
     `${name}: served again after ${seconds.join(" / ")} s (min / median / max of ${ROUNDS}; ${rewinds} with pg_rewind)`,
   );

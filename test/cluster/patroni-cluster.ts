@@ -54,7 +54,7 @@ export class PatroniCluster {
   /** Waits until a node other than this one is the synchronous standby, and returns it. */
   synchronousStandby = (except?: PatroniNode): Promise<PatroniNode> => this.#waitForNode("/synchronous", except);
 
-  /** Waits until a node is the other standby, and returns it. */
+  /** Waits until a node is the asynchronous standby, and returns it. */
   asynchronousStandby = (): Promise<PatroniNode> => this.#waitForNode("/asynchronous");
 
   async #waitForNode(path: string, except?: PatroniNode): Promise<PatroniNode> {

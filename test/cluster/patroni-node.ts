@@ -194,12 +194,12 @@ export class PatroniNode {
     return () => this.#replicationProxy?.restore();
   }
 
-  /** Suspends the process of its Postgres that sends WAL to this standby. It ends with a crash. */
+  /** Suspends the process of its Postgres that sends WAL to this standby. `crash` ends it. */
   suspendSender = ({ name }: PatroniNode) =>
     this.run(`kill -STOP $(psql -XAtc "SELECT pid FROM pg_stat_replication WHERE application_name = '${name}'")`);
 
   /** How many bytes of WAL it has received, as a standby. */
-  countReceived = async (): Promise<number> =>
+  readReceivedBytes = async (): Promise<number> =>
     Number(await this.run("psql -XAtc \"SELECT pg_last_wal_receive_lsn() - '0/0'\""));
 
   /** Without disk space, Postgres crashes at the next checkpoint, and when it needs another WAL file. Both become minutes away. */
@@ -228,9 +228,6 @@ export class PatroniNode {
   /** What Patroni says of the node. Rejects as `get` does. */
   status = async (): Promise<NodeStatus> => (await this.get("/patroni")).json as NodeStatus;
 
-  /** When its Postgres was started. Undefined while it is not running. */
-  startedAt = async (): Promise<string | undefined> => (await this.status()).postmaster_start_time;
-
   /** Runs an operator's command on the machine, as the user `postgres`. */
   run = (command: string): Promise<string> =>
     this.postgres.run(command.replaceAll("/etc/patroni/config.yml", this.#configFile), {
@@ -238,7 +235,12 @@ export class PatroniNode {
     });
 
   /** The end of the log of Patroni and Postgres. */
-  readLog = async (): Promise<string> => (await this.#patroni?.readLog()) ?? "";
+  readLog = async (): Promise<string> => (await this.#readWholeLog()).slice(-20_000);
+
+  /** How often it has undone what the leader lacks. */
+  countRewinds = async (): Promise<number> => (await this.#readWholeLog()).split("running pg_rewind from").length - 1;
+
+  #readWholeLog = async (): Promise<string> => (await this.#patroni?.readLog()) ?? "";
 }
 
 function commandPath(name: string): string {

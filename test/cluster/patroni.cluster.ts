@@ -13,7 +13,7 @@ import type { PatroniNode } from "./patroni-node.js";
 import { startUnderTraffic } from "./service-under-traffic.js";
 
 // One service and its traffic, on three nodes of Patroni behind HAProxy. Reads run on the synchronous standby. Each test is a fault,
-// most of them of the leader.
+// most of them of the leader. `repeat` allows 5 s more if by chance the asynchronous standby has to be rewound first.
 
 const PER_SECOND = 40;
 /** How long the leader commits before it fails without that its standbys get the WAL. */
@@ -51,19 +51,18 @@ async function failOver(inject: (leader: PatroniNode) => Promise<Fault>): Promis
   await cluster.waitUntilRead(await cluster.synchronousStandby());
   const leader = await cluster.leader();
   const other = await cluster.asynchronousStandby();
-  const startedAt = await other.startedAt();
+  const rewinds = await other.countRewinds();
   const [before, after] = [await startKeyInUse(service), await startKeyInUse(service)];
   await before.revoke();
   const { failedAt, repair } = await inject(leader);
   await cluster.leader(leader);
   const servedAt = await waitUntilServed(performance.now());
-  const isWithRewind = (await other.startedAt()) !== startedAt;
+  const wasStandbyRewound = (await other.countRewinds()) > rewinds;
   await after.revoke();
   await repair();
   await before.expectRefused();
   await after.expectRefused();
-  // Patroni restarts a standby only to rewind it.
-  return { ms: servedAt - failedAt, isWithRewind };
+  return { ms: servedAt - failedAt, wasStandbyRewound };
 }
 
 it("if Patroni and Postgres of the leader are killed while its standbys lag, another node serves within the TTL and 5 s", () =>
@@ -87,7 +86,7 @@ it("if the leader is killed when only the asynchronous standby has got its last 
       await sleep(LAG_MS);
       const failedAt = performance.now();
       await leader.crash();
-      expect(await asynchronous.countReceived()).toBeGreaterThan(await synchronous.countReceived());
+      expect(await asynchronous.readReceivedBytes()).toBeGreaterThan(await synchronous.readReceivedBytes());
       return { failedAt, repair: () => leader.restart() };
     }),
   ));
@@ -245,10 +244,11 @@ itWithDisk(
 it("a node copies the leader again on command, and no request fails meanwhile", async () => {
   await cluster.waitUntilComplete();
   const node = await cluster.asynchronousStandby();
-  const before = await node.startedAt();
+  const startedAt = async () => (await node.status()).postmaster_start_time;
+  const before = await startedAt();
   const from = performance.now();
   await cluster.copyLeaderTo(node);
-  await expect.poll(node.startedAt).toSatisfy((at) => at !== undefined && at !== before);
+  await expect.poll(startedAt).toSatisfy((at) => at !== undefined && at !== before);
   await cluster.waitUntilComplete();
   expect(traffic.sentBetween(from).filter((sample) => !isSuccess(sample))).toEqual([]);
 });

@@ -64,6 +64,7 @@ export async function startReplicated() {
       const result = await work();
       return [result, [...places]];
     };
+    const waitUntilUsed = () => expect.poll(async () => (await readOld())[1], { interval: 5 }).toEqual(["standby"]);
     const readOld = () => locate(() => forms.get({ id: old.id }));
     return {
       standby: replica,
@@ -80,7 +81,15 @@ export async function startReplicated() {
         return place;
       },
       /** Waits until reads run on the standby. */
-      waitUntilUsed: () => expect.poll(async () => (await readOld())[1], { interval: 5 }).toEqual(["standby"]),
+      waitUntilUsed,
+      /** As `locate` when the standby is used, again if it was behind: on a busy machine it may be some milliseconds. */
+      async locateReplayed<Result>(work: () => Promise<Result>): Promise<[Result, ReadPlace[]]> {
+        for (;;) {
+          await waitUntilUsed();
+          const located = await locate(work);
+          if (!located[1].includes("behind")) return located;
+        }
+      },
       /** Waits until these reads run on the standby: on a busy machine it may be some milliseconds behind. Expects their result. */
       expectOnStandby: (work: () => Promise<unknown>, result: unknown) =>
         expect.poll(() => locate(work), { interval: 5 }).toEqual([result, ["standby"]]),

@@ -35,8 +35,8 @@ const SQL = {
     JOIN forms f ON f.id = mine.form_id
     ORDER BY mine.created_at, mine.form_id`,
   // $1 holder, $2 listing, $3 fingerprint, $4 Idempotency-Key, $5 id, $6 public id, $7 and $8 dates, $9 guests, $10 sealed email,
-  // $11 key id, $12 correlation id, $13 answer, $14 external id. Returns no row if the listing is out of scope, and a null id if its rules reject
-  // the form.
+  // $11 key id, $12 correlation id, $13 answer, $14 external id. Returns no row if the listing is out of scope, and a null id if its
+  // rules reject the form.
   create: `
     WITH listing AS MATERIALIZED (
       SELECT l.active AND ($9::int <= l.max_people_in_listing) IS NOT FALSE AS takes
